@@ -1,0 +1,181 @@
+"""Operating characteristics: what a design did over many simulated trials, with the Monte-Carlo error of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .designs.base import ENDINGS
+from .simulate import DOSE_BINS, Array, Result
+
+
+def upper_bound(count: int, trials: int, level: float = 0.99) -> float:
+    """The Clopper-Pearson upper bound: with `level` confidence the true rate is at most this."""
+    from scipy.special import betaincinv
+
+    return 1.0 if count >= trials else float(betaincinv(count + 1, trials - count, level))
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """The table of one Result. `to_dict` is what `--json` prints; rows are for reading."""
+
+    result: Result
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        r, p = self.result, self.result.problem
+        pulls, total = r.pulls.astype(float), max(float(r.pulls.sum()), 1.0)
+        over = float(r.over_pulls.sum())
+        named = r.winner >= 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            start, largest = p.starts[r.winner], r.truth.dose[r.winner]
+            share = np.where(largest > start, (r.safe - start) / (largest - start), 1.0)[named]
+        sd = float(pulls.std(ddof=1)) if r.trials > 1 else 0.0
+        return {
+            "scenario": r.scenario.name,
+            "design": r.design.name,
+            "arms": len(p.arms),
+            "delta": p.delta,
+            "slack": p.slack,
+            "limit": p.limit,
+            "signals": p.signals,
+            "trials": r.trials,
+            "seed": r.seed,
+            "best": p.names[r.truth.best],
+            "guarantee": r.design.guarantee,
+            "outside_assumptions": r.scenario.violations(p),
+            "pulls": {
+                "mean": float(pulls.mean()),
+                "sd": sd,
+                "se": sd / r.trials**0.5,
+                "median": float(np.median(pulls)),
+                "p90": float(np.quantile(pulls, 0.9)),
+                "max": int(pulls.max()),
+            },
+            "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
+            "pulls_by_dose": self._by(r.by_arm.sum(axis=0), dose_ranges()),
+            "wrong": self._rate(r.wrong, "count"),
+            "unsafe": {**self._rate(r.unsafe, "trials"), "pulls": int(r.unsafe_pulls.sum())},
+            "failed": self._rate(r.wrong | r.unsafe, "count"),
+            "over_limit": {
+                "pulls_share": over / total,
+                "mean_excess": float(r.excess.sum()) / over if over else 0.0,
+            },
+            "certified": {"share": float(share.mean()) if len(share) else None},
+            "decisions": {"mean": float(r.rounds.mean()), "max": int(r.rounds.max())},
+            "endings": {ENDINGS[k]: int((r.ending == k).sum()) for k in range(1, len(ENDINGS))},
+            "seconds": r.seconds,
+        }
+
+    def _by(self, sums: Array, names: Sequence[str]) -> dict[str, float]:
+        return {name: float(x) / self.result.trials for name, x in zip(names, sums, strict=True)}
+
+    def _rate(self, bad: Array, word: str) -> dict[str, Any]:
+        count, trials = int(bad.sum()), self.result.trials
+        return {word: count, "rate": count / trials, "upper": upper_bound(count, trials)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.numbers
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values, for a table."""
+        n = self.numbers
+        rate = {k: f"{n[k]['rate']:.3%} (99% upper bound {n[k]['upper']:.3%})" for k in ("wrong", "unsafe", "failed")}
+        pulls, certified = n["pulls"], n["certified"]["share"]
+        ceiling = "limit + slack" if n["slack"] is not None else "limit"
+        promise = (
+            f"failed (wrong or unsafe), promised at most {n['delta']:g}" if self.promised else "failed (no promise)"
+        )
+        return [
+            ("pulls, mean", f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}"),
+            ("pulls, sd", f"{pulls['sd']:,.1f}"),
+            ("pulls, median / 90% / most", f"{pulls['median']:,.0f} / {pulls['p90']:,.0f} / {pulls['max']:,}"),
+            ("decisions, mean", f"{n['decisions']['mean']:,.1f}"),
+            (promise, rate["failed"]),
+            ("wrong arm", rate["wrong"]),
+            (f"any pull above {ceiling}", rate["unsafe"]),
+            (
+                "pulls above the limit",
+                f"{n['over_limit']['pulls_share']:.2%}, by {n['over_limit']['mean_excess']:.3g} on average",
+            ),
+            (
+                "winner's certified dose, of the way to its largest safe one",
+                "none" if certified is None else f"{certified:.1%}",
+            ),
+            ("endings", ", ".join(f"{name} {count:,}" for name, count in n["endings"].items() if count)),
+            ("pulls by arm", ", ".join(_few([f"{k} {v:,.0f}" for k, v in n["pulls_by_arm"].items()]))),
+            ("pulls by dose, start to largest safe", ", ".join(f"{k} {v:,.0f}" for k, v in n["pulls_by_dose"].items())),
+        ]
+
+    @property
+    def promised(self) -> bool:
+        """Whether the guarantee is claimed here: the design has one, and the scenario keeps to the assumptions."""
+        return bool(self.numbers["guarantee"]) and not self.numbers["outside_assumptions"]
+
+
+def _few(parts: list[str], most: int = 12) -> list[str]:
+    return parts if len(parts) <= most else [*parts[: most - 1], f"{len(parts) - most + 1} more"]
+
+
+def dose_ranges() -> list[str]:
+    step = 100 // DOSE_BINS
+    return [f"{k * step}-{(k + 1) * step}%" for k in range(DOSE_BINS)] + ["above"]
+
+
+def to_markdown(tables: Sequence[Characteristics]) -> str:
+    """Side by side, one column a result."""
+    columns = [dict(_plain(t)) for t in tables]
+    head = [f"{t.numbers['scenario']}, {t.numbers['design']}" for t in tables]
+    lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
+    lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(table: Characteristics) -> list[tuple[str, str]]:
+    """The rows with one name for the promise, so that designs with and without one stand in one row."""
+    return [("failed (wrong or unsafe)" if k.startswith("failed") else k, v) for k, v in table.rows()]
+
+
+def _keys(columns: Sequence[dict[str, str]]) -> list[str]:
+    return list(dict.fromkeys(key for column in columns for key in column))
+
+
+def to_csv(tables: Sequence[Characteristics]) -> str:
+    """One line a result, nested names joined by dots."""
+    flat = [_flatten(t.numbers) for t in tables]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue()
+
+
+def _flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            out |= _flatten(value, f"{prefix}{key}.")
+        else:
+            out[prefix + key] = "; ".join(value) if isinstance(value, list) else value
+    return out
+
+
+def to_rich(tables: Sequence[Characteristics]) -> Any:
+    from rich.table import Table
+
+    first = tables[0].numbers
+    title = f"{first['scenario']}: {first['arms']} arms, delta {first['delta']:g}"
+    title += f", {first['trials']:,} trials, seed {first['seed']}"
+    table = Table("", *(t.numbers["design"] for t in tables), title=title, title_justify="left")
+    columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]
+    for key in _keys(columns):
+        table.add_row(key, *(column.get(key, "") for column in columns))
+    return table

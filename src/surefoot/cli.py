@@ -1,0 +1,273 @@
+"""The command line. It shows and decides nothing: every command is a few lines over the library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum, auto
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from . import __version__
+from .catalogue import CASES, case
+from .characteristics import Characteristics, to_csv, to_markdown, to_rich
+from .designs import DESIGNS, Design, default, make
+from .problem import Problem, SurefootError
+from .scenario import Scenario, load
+from .simulate import simulate as run
+
+app = typer.Typer(
+    name="surefoot",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Which of several options is best at its highest safe level, found without stepping over the limit.",
+)
+console = Console()
+
+
+class Format(StrEnum):
+    table, markdown, csv, json = auto(), auto(), auto(), auto()
+
+
+ScenarioName = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="A name from `surefoot scenarios`, or a TOML file.", show_default=False),
+]
+Arms = Annotated[int | None, typer.Option(help="Number of arms, where the scenario scales.")]
+Trials = Annotated[int, typer.Option(help="Simulated trials.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers, whatever the workers.")]
+Workers = Annotated[int, typer.Option(help="Processes; -1 for every core.")]
+Delta = Annotated[float | None, typer.Option(help="Error probability: of a wrong arm or an unsafe pull.")]
+Slack = Annotated[float | None, typer.Option(help="How far above the limit a pull may go (monotonic).")]
+Limit = Annotated[float | None, typer.Option(help="Harm must stay at or below it.")]
+Tolerance = Annotated[float | None, typer.Option(help="Stop at an arm whose value is within this of the best.")]
+Budget = Annotated[int | None, typer.Option(help="The most pulls.")]
+Refine = Annotated[float | None, typer.Option(help="Go on until the winner's largest safe dose is known to this.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the design; repeatable.")
+]
+As = Annotated[Format, typer.Option("--format", help="How to print it.")]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json: one JSON object.")]
+
+
+def _case(name: str, arms: int | None, **changes: Any) -> tuple[Problem, Scenario]:
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if name in CASES or not (name.endswith(".toml") or Path(name).exists()):
+        return case(name, arms, **changes)
+    if arms is not None:
+        raise SurefootError("--arms is for scenarios that scale; a file has the arms it lists")
+    problem, scenario = load(name)
+    return problem.but(**changes), scenario
+
+
+def _design(name: str | None, problem: Problem, options: Sequence[str] | None = None) -> Design:
+    pairs = [option.partition("=") for option in options or ()]
+    if bad := [key for key, equals, _ in pairs if not equals]:
+        raise SurefootError(f"--set takes KEY=VALUE; got {bad[0]!r}")
+    return make(name or default(problem.shape), **{key: value for key, _, value in pairs})
+
+
+def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dict[str, Any]) -> None:
+    if as_json or form is Format.json:
+        print_json(whole)
+    elif form is Format.table:
+        console.print(to_rich(tables))
+        for line in tables[0].numbers["outside_assumptions"]:
+            console.print(f"[yellow]outside the assumptions, so nothing is promised:[/] {line}")
+    else:
+        print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
+
+
+def print_json(data: dict[str, Any]) -> None:
+    print(json.dumps(data, allow_nan=False))
+
+
+@app.command()
+def simulate(
+    scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
+    trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
+    limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
+    workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Simulate a design on a scenario and print its operating characteristics."""
+    problem, truth = _case(
+        scenario, arms, delta=delta, slack=slack, limit=limit, tolerance=tolerance, budget=budget, refine=refine
+    )
+    table = Characteristics(run(problem, truth, _design(design, problem, set_), trials, seed, workers=workers))
+    _show([table], form, as_json, table.to_dict())
+
+
+@app.command()
+def compare(
+    scenario: ScenarioName,
+    designs: Annotated[str | None, typer.Option(help="Names with commas between; all of the shape by default.")] = None,
+    trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
+    limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
+    workers: Workers = 1, form: As = Format.table, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Simulate several designs on one scenario, side by side."""
+    problem, truth = _case(
+        scenario, arms, delta=delta, slack=slack, limit=limit, tolerance=tolerance, budget=budget, refine=refine
+    )
+    names = designs.split(",") if designs else [n for n, kind in DESIGNS.items() if kind.shape == problem.shape]
+    chosen = [_design(name.strip(), problem) for name in names]
+    tables = [Characteristics(run(problem, truth, one, trials, seed, workers=workers)) for one in chosen]
+    _show(tables, form, as_json, {"scenario": truth.name, "designs": [table.to_dict() for table in tables]})
+
+
+@app.command()
+def check(
+    design: Annotated[str | None, typer.Option(help="One design; all that have a guarantee by default.")] = None,
+    trials: Trials = 20_000, seed: Seed = 1, workers: Workers = 1, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Try to break the guarantee: every scenario of the catalogue, and what happens outside the assumptions.
+
+    Exit code 1 if, where the assumptions hold, the 99% upper bound on the failure rate is above delta anywhere."""
+    chosen = [make(design)] if design else [kind() for kind in DESIGNS.values()]
+    rows = []
+    for one in (one for one in chosen if one.guarantee or design):
+        for name, it in CASES.items():
+            problem, truth = case(name)
+            if problem.shape == one.shape:
+                table = Characteristics(run(problem, truth, one, trials, seed, workers=workers)).to_dict()
+                rows.append({"claim": it.claim and one.guarantee, **table})
+    broken = [row for row in rows if row["claim"] and row["failed"]["upper"] > row["delta"]]
+    if as_json:
+        print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
+    else:
+        show = Table("design", "scenario", "pulls", "wrong", "unsafe", "failed, 99% upper bound", "promised", "kept")
+        for row in sorted(rows, key=lambda row: not row["claim"]):
+            kept = ("[red]no[/]" if row in broken else "yes") if row["claim"] else "[dim]outside[/]"
+            show.add_row(
+                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['wrong']['rate']:.3%}",
+                f"{row['unsafe']['rate']:.3%}", f"{row['failed']['upper']:.3%}",
+                f"{row['delta']:.0%}" if row["claim"] else "", kept,
+            )  # fmt: skip
+        console.print(show)
+    if broken:
+        raise typer.Exit(1)
+
+
+@app.command()
+def theory(
+    scenario: ScenarioName, arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """What the theorems say about a scenario: gaps, lower bounds, upper bounds."""
+    from .theory import show, summary
+
+    found = summary(*_case(scenario, arms, delta=delta, slack=slack, limit=limit))
+    print_json(found) if as_json else console.print(show(found))
+
+
+@app.command()
+def scenarios(as_json: Json = False) -> None:
+    """List the scenarios."""
+    rows: list[dict[str, Any]] = [
+        {"name": it.name, "about": it.about, "arms": it.arms, "scales": not it.fixed, "claim": it.claim}
+        | {"shape": it.make(it.arms)[0].shape}
+        for it in CASES.values()
+    ]
+    if as_json:
+        print_json({"scenarios": rows})
+        return
+    for claim, title in ((True, "the guarantee holds"), (False, "outside the assumptions: nothing is claimed")):
+        table = Table("scenario", "shape", "arms", "about", title=title, title_justify="left")
+        for row in rows:
+            if row["claim"] is claim:
+                table.add_row(row["name"], row["shape"], str(row["arms"]), row["about"])
+        console.print(table)
+
+
+@app.command()
+def designs(as_json: Json = False) -> None:
+    """List the designs and their options."""
+    from dataclasses import fields
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "shape": kind.shape,
+            "guarantee": kind().guarantee,
+            "about": " ".join((kind.__doc__ or "").split()),
+            "options": {f.name: f.default for f in fields(kind)},  # type: ignore[arg-type]
+        }
+        for name, kind in DESIGNS.items()
+    ]
+    if as_json:
+        print_json({"designs": rows})
+        return
+    table = Table("design", "shape", "guarantee", "options (--set)", "about")
+    for row in rows:
+        options = ", ".join(f"{key}={value}" for key, value in row["options"].items())
+        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", options, row["about"])
+    console.print(table)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("surefoot-demo.png"),
+    seed: Seed = 3, as_json: Json = False,
+) -> None:  # fmt: skip
+    """The drug problem of the paper, told round by round, with a picture and the odds over 2,000 trials."""
+    from .demo import tell
+
+    problem, truth = case("paper-drug", 3)
+    design = make(default(problem.shape))
+    one = run(problem, truth, design, 1, seed, trace=True)
+    table = Characteristics(run(problem, truth, design, 2000, seed))
+    picture = _picture(one, out)
+    if as_json:
+        print_json(
+            {"winner": problem.names[int(one.winner[0])], "picture": picture, "characteristics": table.to_dict()}
+        )
+        return
+    tell(console, one)
+    console.print(f"\n[bold]A picture of this trial:[/] {picture or 'not drawn: pip install surefoot[plots]'}\n")
+    console.print(to_rich([table]))
+
+
+def _picture(result: Any, out: Path) -> str | None:
+    from .plots import story
+
+    try:
+        story(result, path=out)
+    except ImportError:
+        return None
+    except OSError as error:
+        raise SurefootError(f"cannot write the picture to {out}: {error.strerror or error}") from error
+    return str(out)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        print(f"surefoot {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. Exit codes: 0 done, 1 a promise was not kept, 2 something to correct, 130 interrupted."""
+    command: Callable[..., Any] = typer.main.get_command(app)
+    try:
+        code = command(arguments, standalone_mode=False, prog_name="surefoot")
+    except SurefootError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("interrupted; nothing was kept", file=sys.stderr)
+        code = 130
+    except Exception as error:
+        if not hasattr(error, "exit_code"):
+            raise
+        show = getattr(error, "show", None)
+        if show:
+            show()
+        code = error.exit_code
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,38 @@
+"""The designs by name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from ..problem import SurefootError, choice
+from .base import Cohort, Design, Outcome, Verdict
+from .linear import SafeBAILinear
+from .monotonic import SafeBAIMonotonic
+
+DESIGNS: dict[str, type[Design]] = {design.name: design for design in (SafeBAILinear, SafeBAIMonotonic)}
+
+
+DEFAULTS = {"linear": "safebai-linear", "monotonic": "safebai-monotonic"}
+
+
+def default(shape: str) -> str:
+    """The name of the design to use for a shape when none is asked for."""
+    return DEFAULTS[shape]
+
+
+def make(name: str, **options: Any) -> Design:
+    """The design of that name. Options that come as strings (from a command line) are read by their default's type."""
+    kind = DESIGNS[choice("design", name, DESIGNS)]
+    known: dict[str, Any] = {f.name: f.default for f in fields(kind)}  # type: ignore[arg-type]
+    for key, value in options.items():
+        choice(f"an option of {name}", key, known)
+        if isinstance(value, str) and isinstance(known[key], (int, float)):
+            try:
+                options[key] = type(known[key])(value)
+            except ValueError:
+                raise SurefootError(f"{key} of {name} must be a number; got {value!r}") from None
+    return kind(**options)
+
+
+__all__ = ["DESIGNS", "Cohort", "Design", "Outcome", "SafeBAILinear", "SafeBAIMonotonic", "Verdict", "default", "make"]

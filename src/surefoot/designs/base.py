@@ -1,0 +1,368 @@
+"""The protocol of the game.
+
+A design decides what to try next and when to stop. It plays many trials side by side: every array has trials as its
+first axis, and a live study is a batch of one. One turn goes like this:
+
+1. `ask(state, u)` gives a Cohort: for every arm a dose and how many pulls (none where it rests). Trials that have
+   ended rest. `u`, shape (trials, design.draws), are uniform draws for designs that randomise; others ignore it.
+2. The world, real or simulated, answers with an Outcome: per arm how many pulls came back and the sums of their
+   effects and harms.
+3. `tell(state, cohort, outcome)` gives the next state. The cohort is what was actually given: it may differ from what
+   was asked for. A missing or non-finite reading is an error, never "safe".
+4. `verdict(state)` says which trials have ended and how, who won, every arm's bounds and why an arm is out.
+
+All four are pure: arrays in, arrays out. States are frozen dataclasses, so a state may be kept, compared, and played
+on from twice. The arrays may come from any array-API namespace (NumPy, PyTorch, CuPy, array-api-strict).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
+
+from ..problem import Problem, Shape, SurefootError
+
+Array = Any  # an array of any array-API namespace
+Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
+
+ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
+RUNNING, BEST_ARM, WITHIN_TOLERANCE, BUDGET_SPENT, ALL_STOPPED = range(5)
+STANDINGS = ("active", "eliminated", "stopped")
+ACTIVE, ELIMINATED, STOPPED = range(3)
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """For every trial and arm: a dose, and how many pulls (0 where the arm rests)."""
+
+    dose: Array
+    n: Array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms."""
+
+    n: Array
+    effect: Array
+    harm: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Where every trial stands. Arrays are (trials,) or (trials, arms).
+
+    `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
+    `unsafe`. An arm that is out carries why: in round `out_round` its upper bound `out_upper` was at or below the
+    lower bound `out_lower` of arm `out_by` (eliminated), or the harm at its start dose was at least `out_lower`
+    (stopped).
+    """
+
+    problem: Problem
+    pulls: Array  # made so far
+    rounds: Array  # decisions taken so far
+    ending: Array  # index into ENDINGS
+    winner: Array  # arm, -1 where none is named
+    standing: Array  # index into STANDINGS
+    lower: Array
+    upper: Array
+    estimate: Array  # of the effect at the certified dose; -inf before the first
+    safe: Array
+    unsafe: Array
+    out_round: Array
+    out_by: Array
+    out_upper: Array
+    out_lower: Array
+
+    @property
+    def guess(self) -> Array:
+        """The winner, or while there is none the active arm with the largest estimated effect at its certified dose."""
+        xp = array_namespace(self.pulls)
+        seen = xp.where(self.standing == ACTIVE, xp.where(self.estimate > -1e300, self.estimate, -1e300), -xp.inf)
+        return xp.where(self.winner >= 0, self.winner, xp.argmax(seen, axis=1))
+
+    def endings(self) -> list[str]:
+        """The ending of every trial, by name."""
+        return [ENDINGS[int(k)] for k in self.ending]
+
+    def reason(self, arm: int, trial: int = 0) -> str:
+        """Why an arm stands where it stands, in words and numbers."""
+        p, at = self.problem, (trial, arm)
+        standing = int(self.standing[at])
+        if standing == STOPPED:
+            return (
+                f"stopped in round {int(self.out_round[at])}: harm at its start dose {p.arms[arm].start:.4g} is "
+                f"at least {float(self.out_lower[at]):.4g}, above the limit {p.limit:.4g}"
+            )
+        if standing == ELIMINATED:
+            return (
+                f"eliminated in round {int(self.out_round[at])}: its value is at most {float(self.out_upper[at]):.4g}, "
+                f"and {p.names[int(self.out_by[at])]}'s is at least {float(self.out_lower[at]):.4g}"
+            )
+        best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
+        dose = f"largest safe dose {float(self.safe[at]):.4g} to {float(self.unsafe[at]):.4g}"
+        if int(self.winner[trial]) == arm:
+            return f"{ENDINGS[int(self.ending[trial])] if int(self.ending[trial]) else 'winner'}: {best}, {dose}"
+        return f"active: {best}, {dose}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(Verdict):
+    """A verdict and what a design remembers beside it. `found`: how the winner was found, while refining goes on."""
+
+    found: Array  # index into ENDINGS, 0 while no winner is known
+
+
+def take(batch: Batch, rows: Array) -> Batch:
+    """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
+    return _map(lambda x: array_namespace(x).take(x, rows, axis=0), batch)
+
+
+def repeat(batch: Batch, times: int) -> Batch:
+    """Every trial of a batch, `times` times."""
+    return _map(lambda x: array_namespace(x).repeat(x, times, axis=0), batch)
+
+
+def select(rows: Array, new: Batch, old: Batch) -> Batch:
+    """`new` in the trials where `rows` is true, `old` in the others."""
+    xp = array_namespace(rows)
+    return _map(lambda x, y: xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y), new, old)
+
+
+def _map(change: Any, *batches: Batch) -> Batch:
+    first = batches[0]
+    names = [f.name for f in fields(first) if is_array_api_obj(getattr(first, f.name))]
+    return replace(first, **{name: change(*(getattr(b, name) for b in batches)) for name in names})
+
+
+def like(x: Array, values: Any) -> Array:
+    """`values` as an array in the namespace and on the device of `x`."""
+    return array_namespace(x).asarray(values, device=device(x))
+
+
+class Design(ABC):
+    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`."""
+
+    name: ClassVar[str]
+    shape: ClassVar[Shape]
+    draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
+    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
+    portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+
+    @property
+    def guarantee(self) -> bool:
+        """Whether a theorem says: with probability 1 - delta, no unsafe pull and the right arm."""
+        return True
+
+    @abstractmethod
+    def begin(self, problem: Problem, trials: int, xp: Any) -> Any:
+        """The state before the first pull."""
+
+    @abstractmethod
+    def plan(self, state: Any, u: Array) -> Cohort:
+        """What to try next. How many pulls that takes in all may not depend on `u`."""
+
+    @abstractmethod
+    def learn(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
+        """The state with this outcome taken in and, where it is time, decided upon (see `settle`)."""
+
+    def need(self, state: Any) -> Array:
+        """How many pulls the next cohort takes, (trials,)."""
+        xp = array_namespace(state.pulls)
+        u = xp.zeros((state.pulls.shape[0], self.draws), dtype=xp.float64, device=device(state.pulls))
+        return xp.sum(self.plan(state, u).n, axis=1)
+
+    def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> Any:
+        if problem.shape != self.shape:
+            raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if trials < 1:
+            raise SurefootError(f"trials must be at least 1; got {trials}")
+        return self._within_budget(self.begin(problem, trials, xp))
+
+    def ask(self, state: Any, u: Array = None) -> Cohort:
+        xp = array_namespace(state.pulls)
+        if u is None:
+            if self.draws:
+                raise SurefootError(
+                    f"{self.name} randomises: ask needs u, uniform draws of shape (trials, {self.draws})"
+                )
+            u = xp.zeros((state.pulls.shape[0], 0), dtype=xp.float64, device=device(state.pulls))
+        cohort = self.plan(state, u)
+        return replace(cohort, n=xp.where((state.ending == RUNNING)[:, None], cohort.n, 0))
+
+    def tell(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
+        xp = array_namespace(state.pulls)
+        _check_outcome(xp, state, cohort, outcome)
+        new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
+        new = self._within_budget(new)
+        running = state.ending == RUNNING
+        return new if bool(xp.all(running)) else select(running, new, state)
+
+    def verdict(self, state: State) -> Verdict:
+        return Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)})
+
+    def _within_budget(self, s: Any) -> Any:
+        """A cohort that would exceed the budget is not opened; if the winner is known by then, refining ends there."""
+        xp = array_namespace(s.pulls)
+        spent = (s.ending == RUNNING) & (s.pulls + self.need(s) > s.problem.budget)
+        return replace(s, ending=xp.where(spent, xp.where(s.found > 0, s.found, BUDGET_SPENT), s.ending))
+
+
+def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> None:
+    shape = state.standing.shape
+    for name, x in (("cohort.dose", cohort.dose), ("n", outcome.n), ("effect", outcome.effect), ("harm", outcome.harm)):
+        if x.shape != shape:
+            raise SurefootError(f"{name} must have shape {tuple(shape)} (trials, arms); got {tuple(x.shape)}")
+    came = outcome.n > 0
+    if bool(xp.any(outcome.n < 0)):
+        raise SurefootError("an outcome's n must be 0 or more in every arm; got a negative one")
+    for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
+        if not bool(xp.all(xp.isfinite(x) | ~came)):
+            raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
+
+
+def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:
+    """The fields of a State before the first pull."""
+    shape = (trials, len(problem.arms))
+    starts, largest = xp.asarray(problem.starts), xp.asarray(problem.largest)
+    whole = {"dtype": xp.int64}
+    return {
+        "problem": problem,
+        "pulls": xp.zeros(trials, **whole),
+        "rounds": xp.zeros(trials, **whole),
+        "ending": xp.zeros(trials, **whole),
+        "found": xp.zeros(trials, **whole),
+        "winner": xp.full(trials, -1, **whole),
+        "standing": xp.zeros(shape, **whole),
+        "lower": xp.full(shape, -xp.inf, dtype=xp.float64),
+        "upper": xp.full(shape, xp.inf, dtype=xp.float64),
+        "estimate": xp.full(shape, -xp.inf, dtype=xp.float64),
+        "safe": starts + xp.zeros(shape, dtype=xp.float64),
+        "unsafe": largest + xp.zeros(shape, dtype=xp.float64),
+        "out_round": xp.zeros(shape, **whole),
+        "out_by": xp.full(shape, -1, **whole),
+        "out_upper": xp.full(shape, xp.nan, dtype=xp.float64),
+        "out_lower": xp.full(shape, xp.nan, dtype=xp.float64),
+    }
+
+
+S = TypeVar("S", bound=State)
+
+
+def settle(s: S, harm_at_start: Array) -> S:
+    """Stop, eliminate, name the winner and end, from the bounds in `s` and lower bounds on the harm at the start.
+
+    An arm whose harm at the start dose is above the limit is stopped. The leader is the active arm with the largest
+    lower bound; arms whose upper bound is at or below it are eliminated (Algorithm 1 writes <, Algorithm 2 <=; at
+    equality the arm is no better than the leader, so <= loses nothing). The leader itself is never compared with
+    itself, so the active set cannot become empty by elimination. With a tolerance, a leader whose lower bound is within
+    it of every rival's upper bound wins too.
+    """
+    xp, p = array_namespace(s.pulls), s.problem
+    arms = xp.arange(len(p.arms), device=device(s.pulls))
+    stops = (s.standing == ACTIVE) & (harm_at_start > p.limit)
+    active = (s.standing == ACTIVE) & ~stops
+    low = xp.where(active, xp.maximum(s.lower, like(s.lower, -1e300)), -xp.inf)
+    leader = xp.argmax(low, axis=1, keepdims=True)
+    bar = xp.max(low, axis=1, keepdims=True)
+    beaten = active & (arms != leader) & (s.upper <= bar)
+    rival = active & ~beaten & (arms != leader)
+    left = xp.sum(xp.astype(active & ~beaten, xp.int64), axis=1)
+
+    known = (s.found > 0) & xp.any(active & (arms == s.winner[:, None]), axis=1)
+    found = xp.where(known, s.found, xp.where(left == 1, BEST_ARM, xp.zeros_like(s.found)))
+    if p.tolerance is not None:
+        near = xp.max(xp.where(rival, s.upper, -xp.inf), axis=1) <= bar[:, 0] + p.tolerance
+        found = xp.where((found == RUNNING) & (left > 1) & near, WITHIN_TOLERANCE, found)
+    winner = xp.where(found > 0, xp.where(known, s.winner, leader[:, 0]), -1)
+    ending = found
+    if p.refine is not None:
+        width = xp.sum(xp.where(arms == winner[:, None], s.unsafe - s.safe, 0.0), axis=1)
+        ending = xp.where(width <= p.refine, found, RUNNING)
+    ending = xp.where(left == 0, ALL_STOPPED, ending)
+
+    out = stops | beaten
+    return replace(
+        s,
+        found=found,
+        winner=winner,
+        ending=ending,
+        standing=xp.where(stops, STOPPED, xp.where(beaten, ELIMINATED, s.standing)),
+        out_round=xp.where(out, s.rounds[:, None], s.out_round),
+        out_by=xp.where(beaten, leader, s.out_by),
+        out_upper=xp.where(beaten, s.upper, s.out_upper),
+        out_lower=xp.where(beaten, bar, xp.where(stops, harm_at_start, s.out_lower)),
+    )
+
+
+def wanted(s: State) -> Array:
+    """The arms still worth pulling, (trials, arms): the active ones, and once the winner is known only that one."""
+    xp = array_namespace(s.pulls)
+    arms = xp.arange(len(s.problem.arms), device=device(s.pulls))
+    return (s.standing == ACTIVE) & ((s.found == 0)[:, None] | (arms == s.winner[:, None]))
+
+
+def round_down(problem: Problem, dose: Array) -> Array:
+    """The largest allowed level at or below `dose`; the dose itself for arms without levels."""
+    if problem.levels is None:
+        return dose
+    xp = array_namespace(dose)
+    levels = like(dose, problem.levels)
+    floor = xp.max(xp.where(levels <= dose[..., None], levels, -xp.inf), axis=-1)
+    return xp.where(xp.isinf(levels[:, 0]), dose, floor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageState(State):
+    """What the present stage asks of every arm, and what has come back of it so far."""
+
+    dose: Array
+    want: Array
+    n: Array
+    effect: Array
+    harm: Array
+
+
+class Staged(Design):
+    """A design that asks for so many pulls of each arm at one dose, waits for all of them, then decides.
+
+    What a stage did not ask for (another dose, more pulls) is set aside and asked for again: its bounds hold for a
+    number of pulls that was fixed before they were made. A subclass writes `begin` and `decide`.
+    """
+
+    @abstractmethod
+    def decide(self, state: Any) -> Any:
+        """The next state from a complete stage, with the next stage's `dose` and `want` (see `stage`)."""
+
+    def plan(self, state: StageState, u: Array) -> Cohort:
+        return Cohort(state.dose, state.want - state.n)
+
+    def learn(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
+        xp = array_namespace(state.pulls)
+        ours = (cohort.dose == state.dose) & (outcome.n <= state.want - state.n)
+        s = replace(
+            state,
+            n=state.n + xp.where(ours, outcome.n, 0),
+            effect=state.effect + xp.where(ours & (outcome.n > 0), outcome.effect, 0.0),
+            harm=state.harm + xp.where(ours & (outcome.n > 0), outcome.harm, 0.0),
+        )
+        complete = xp.all(s.n >= s.want, axis=1) & (s.ending == RUNNING)
+        if not bool(xp.any(complete)):
+            return s
+        decided = self.decide(replace(s, rounds=s.rounds + 1))
+        return decided if bool(xp.all(complete)) else select(complete, decided, s)
+
+
+T = TypeVar("T", bound=StageState)
+
+
+def stage(s: T, dose: Array, want: Array) -> T:
+    """`s` with a new stage opened: `want` pulls (a float array, rounded up) at `dose`."""
+    xp = array_namespace(s.pulls)
+    zero = xp.zeros_like(dose)
+    whole = xp.astype(xp.ceil(xp.where(want < 1e15, want, 1e15)), xp.int64)  # 1e15 is above any budget
+    return replace(s, dose=dose, want=whole, n=xp.zeros_like(whole), effect=zero, harm=zero)

@@ -1,0 +1,306 @@
+"""What the experimenter knows: the arms, the limit and slack, delta, the noise, the shape of the responses.
+
+Everything is checked when it is made, so that nothing downstream has to ask again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = Literal["linear", "monotonic"]
+Signals = Literal["any", "independent"]
+Kind = Literal["gaussian", "rademacher", "bernoulli"]
+
+
+class SurefootError(ValueError):
+    """Something that came from the user and cannot be used; the message says what to do."""
+
+
+def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
+    """`value` as a float, or an error that says what came and what was needed."""
+    need = ("finite" if finite else "a number") + (f" and above {above:g}" if above > -math.inf else "")
+    need += f" and at least {least:g}" if least > -math.inf else ""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise SurefootError(f"{name} must be a number; got {value!r}")
+    x = float(value)
+    if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < least:
+        raise SurefootError(f"{name} must be {need}; got {value!r}")
+    return x
+
+
+def choice(name: str, value: Any, options: Iterable[str]) -> Any:
+    options = list(options)
+    if value not in options:
+        near = difflib.get_close_matches(str(value), options, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise SurefootError(f"{name} must be one of {', '.join(options)}; got {value!r}{hint}")
+    return value
+
+
+def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None:
+    """Refuse a mapping with a key that means nothing here: a misspelt `slakc` must not pass as no slack."""
+    if not isinstance(data, Mapping):
+        raise SurefootError(f"{where} must be a table of keys and values; got {data!r}")
+    for key in data:
+        choice(f"a key of {where}", key, keys)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """One reading's noise. A design is told only `sigma`: the reading is sigma-sub-Gaussian."""
+
+    kind: Kind = "gaussian"
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        choice("noise kind", self.kind, get_args(Kind))
+        if self.kind == "bernoulli":  # a reading in [0, 1] is 1/2-sub-Gaussian (Hoeffding's lemma)
+            if self.sigma not in (None, 0.5):
+                raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {self.sigma!r}")
+            object.__setattr__(self, "sigma", 0.5)
+        elif self.sigma is None:
+            raise SurefootError(f"{self.kind} noise needs a sigma (its standard deviation); got none")
+        else:
+            object.__setattr__(self, "sigma", number("noise sigma", self.sigma, above=0))
+
+    @property
+    def scale(self) -> float:
+        assert self.sigma is not None
+        return self.sigma
+
+    @classmethod
+    def parse(cls, where: str, data: Any) -> Noise:
+        known_keys(where, data, ("kind", "sigma"))
+        return cls(**data)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind} | ({} if self.kind == "bernoulli" else {"sigma": self.scale})
+
+
+def parse_noises(where: str, data: Any) -> tuple[Noise, Noise]:
+    """`{kind, sigma}` for both readings, or `{effect = {..}, harm = {..}}` apart."""
+    if isinstance(data, Mapping) and ("effect" in data or "harm" in data):
+        known_keys(where, data, ("effect", "harm"))
+        for key in ("effect", "harm"):
+            if key not in data:
+                raise SurefootError(f"{where} names one reading only; it needs {where}.{key} too")
+        return Noise.parse(f"{where}.effect", data["effect"]), Noise.parse(f"{where}.harm", data["harm"])
+    both = Noise.parse(where, data)
+    return both, both
+
+
+def noises_to_dict(noises: tuple[Noise, Noise]) -> dict[str, Any]:
+    effect, harm = noises
+    return effect.to_dict() if effect == harm else {"effect": effect.to_dict(), "harm": harm.to_dict()}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An option that can be tried at any dose from `start` (known to be safe) to `max`, or at the `levels` between."""
+
+    name: str
+    start: float
+    max: float = math.inf
+    lipschitz: float = 1.0  # how fast harm can rise with the dose; the monotonic shape relies on it
+    levels: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise SurefootError(f"an arm's name must be a non-empty string; got {self.name!r}")
+        me, put = f"arm {self.name!r}: ", object.__setattr__
+        put(self, "start", number(me + "start", self.start))
+        put(self, "max", number(me + "max", self.max, finite=False))
+        put(self, "lipschitz", number(me + "lipschitz", self.lipschitz, above=0))
+        if self.start > self.max:
+            raise SurefootError(f"{me}start must be at or below max; got start {self.start:g}, max {self.max:g}")
+        if self.levels is not None:
+            if isinstance(self.levels, str) or not isinstance(self.levels, Iterable):
+                raise SurefootError(f"{me}levels must be a list of doses; got {self.levels!r}")
+            levels = tuple(number(me + "a level", x) for x in self.levels)
+            if not levels or any(b <= a for a, b in pairwise(levels)):
+                raise SurefootError(f"{me}levels must be a list of rising doses; got {list(levels)}")
+            if levels[0] != self.start or levels[-1] > self.max:
+                raise SurefootError(
+                    f"{me}levels must begin at the start dose {self.start:g} and end at or below max {self.max:g}; "
+                    f"got {list(levels)}"
+                )
+            put(self, "levels", levels)
+
+    @property
+    def largest(self) -> float:
+        """The largest dose that may ever be given."""
+        return self.levels[-1] if self.levels else self.max
+
+    def to_dict(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"name": self.name, "start": self.start, "max": self.max, "lipschitz": self.lipschitz}
+        return out | ({"levels": list(self.levels)} if self.levels else {})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that the experimenter knows and asks for. See `Arm` and `Noise` for their parts.
+
+    `noise` is one Noise for both readings or a pair (effect, harm). `signals` says whether the two readings of one
+    pull may depend on each other ("any") or not ("independent"). `tolerance`: an arm whose value is within it of the
+    best is good enough. `budget`: the most pulls there may ever be. `refine`: go on with the winner until its largest
+    safe dose is known to within this much.
+    """
+
+    arms: tuple[Arm, ...]
+    limit: float
+    shape: Shape
+    noise: Noise | tuple[Noise, Noise]
+    slack: float | None = None
+    delta: float = 0.05
+    signals: Signals = "any"
+    tolerance: float | None = None
+    budget: int = 10**9
+    refine: float | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        choice("shape", self.shape, get_args(Shape))
+        choice("signals", self.signals, get_args(Signals))
+        linear = self.shape == "linear"
+        put(self, "limit", number("limit", self.limit, above=0 if linear else -math.inf))
+        if not 0 < number("delta", self.delta) < 1:
+            raise SurefootError(f"delta must be between 0 and 1, both excluded; got {self.delta!r}")
+        put(self, "delta", float(self.delta))
+        noise = (self.noise, self.noise) if isinstance(self.noise, Noise) else tuple(self.noise)
+        if len(noise) != 2 or not all(isinstance(x, Noise) for x in noise):
+            raise SurefootError(f"noise must be a Noise, or a pair of them (effect, harm); got {self.noise!r}")
+        put(self, "noise", noise)
+        for key in ("tolerance", "refine"):
+            if getattr(self, key) is not None:
+                put(self, key, number(key, getattr(self, key), above=0))
+        budget = number("budget", self.budget, least=1)
+        if budget != int(budget) or budget > 10**12:
+            raise SurefootError(f"budget must be a whole number of pulls, at most 10^12; got {self.budget!r}")
+        put(self, "budget", int(budget))
+        if linear and self.slack is not None:
+            raise SurefootError(f"slack is for the monotonic shape; leave it out here; got {self.slack!r}")
+        if not linear:
+            if self.slack is None:
+                raise SurefootError(
+                    "slack is missing: the monotonic shape needs one above 0 (how far over the limit a pull may go)"
+                )
+            put(self, "slack", number("slack", self.slack, above=0))
+        self._check_arms(linear)
+
+    def _check_arms(self, linear: bool) -> None:
+        arms = tuple(self.arms)
+        object.__setattr__(self, "arms", arms)
+        if len(arms) < 2 or not all(isinstance(arm, Arm) for arm in arms):
+            raise SurefootError(f"a problem needs at least two arms to choose between; got {len(arms)}: {list(arms)}")
+        names = [arm.name for arm in arms]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise SurefootError(f"arm names must differ; got {', '.join(map(repr, twice))} more than once")
+        for arm in arms:
+            if linear and arm.start <= 0:
+                raise SurefootError(f"arm {arm.name!r}: start must be above 0 in the linear shape; got {arm.start:g}")
+            if not linear and math.isinf(arm.max):
+                raise SurefootError(f"arm {arm.name!r}: max must be finite in the monotonic shape; got {arm.max!r}")
+
+    # The numbers of all arms as arrays, in arm order.
+    @cached_property
+    def names(self) -> list[str]:
+        return [arm.name for arm in self.arms]
+
+    @cached_property
+    def starts(self) -> NDArray[np.float64]:
+        return np.array([arm.start for arm in self.arms])
+
+    @cached_property
+    def largest(self) -> NDArray[np.float64]:
+        return np.array([arm.largest for arm in self.arms])
+
+    @cached_property
+    def lipschitz(self) -> NDArray[np.float64]:
+        return np.array([arm.lipschitz for arm in self.arms])
+
+    @cached_property
+    def levels(self) -> NDArray[np.float64] | None:
+        """Levels as (arms, most levels), filled up with +inf; an arm without levels has -inf alone. None: no levels."""
+        if all(arm.levels is None for arm in self.arms):
+            return None
+        most = max(len(arm.levels or ()) for arm in self.arms)
+        rows = [list(arm.levels or (-math.inf,)) for arm in self.arms]
+        return np.array([row + [math.inf] * (most - len(row)) for row in rows])
+
+    @property
+    def sigma(self) -> float:
+        """One sigma that holds for both readings."""
+        return max(noise.scale for noise in self.noises)
+
+    @property
+    def noises(self) -> tuple[Noise, Noise]:
+        """Of the effect and of the harm."""
+        assert isinstance(self.noise, tuple)
+        return self.noise
+
+    @property
+    def ceiling(self) -> float:
+        """The harm that no pull may exceed: the limit, plus the slack where there is one."""
+        return self.limit + (self.slack or 0.0)
+
+    def but(self, **changes: Any) -> Problem:
+        """The same problem with some fields changed, checked again."""
+        return replace(self, **changes)
+
+    # TOML
+    def to_dict(self) -> dict[str, Any]:
+        keys = ("shape", "limit", "slack", "delta", "signals", "tolerance", "budget", "refine")
+        out = {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
+        return out | {"noise": noises_to_dict(self.noises), "arms": [arm.to_dict() for arm in self.arms]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Problem:
+        known_keys("the problem", data, [f.name for f in fields(cls)])
+        if missing := [key for key in ("shape", "limit", "noise", "arms") if key not in data]:
+            raise SurefootError(f"the problem lacks {', '.join(missing)}")
+        if not isinstance(data["arms"], list):
+            raise SurefootError(f"arms must be a list of tables ([[arms]] in TOML); got {data['arms']!r}")
+        arms = []
+        for k, arm in enumerate(data["arms"], 1):
+            known_keys(f"arm {k}", arm, [f.name for f in fields(Arm)])
+            if missing := [key for key in ("name", "start") if key not in arm]:
+                raise SurefootError(f"arm {k} lacks {', '.join(missing)}")
+            arms.append(Arm(**arm))
+        return cls(**{**data, "arms": tuple(arms), "noise": parse_noises("noise", data["noise"])})
+
+    def to_toml(self) -> str:
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Problem:
+        """Read a problem file. A scenario file serves too: its hidden truth (curves and the like) is left out."""
+        data = read_toml(path)
+        arms = data.get("arms")
+        if isinstance(arms, list) and all(isinstance(arm, dict) for arm in arms):
+            data["arms"] = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in arms]
+        return cls.from_dict({k: v for k, v in data.items() if k not in HIDDEN})
+
+
+HIDDEN = ("correlation", "drift", "actual_noise")  # the keys of a scenario file that no experimenter knows
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SurefootError(f"{path} is not valid TOML: {error}") from error

@@ -1,0 +1,377 @@
+"""The hidden truth, for simulation only: how effect and harm of every arm respond to the dose, and the noise.
+
+A Design never sees a Scenario. Outcomes are drawn exactly for whole cohorts: the sum of n readings costs one draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import (
+    HIDDEN,
+    Noise,
+    Problem,
+    SurefootError,
+    choice,
+    known_keys,
+    noises_to_dict,
+    number,
+    parse_noises,
+    read_toml,
+)
+
+Array = NDArray[Any]
+Curve = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """slope * dose + intercept"""
+
+    slope: float
+    intercept: float = 0.0
+
+    def __call__(self, dose: Array) -> Array:
+        return self.slope * dose + self.intercept
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """1 / (1 + exp(-(slope * dose + shift)))"""
+
+    slope: float
+    shift: float = 0.0
+
+    def __call__(self, dose: Array) -> Array:
+        return 0.5 * (1.0 + np.tanh(0.5 * (self.slope * dose + self.shift)))  # the same curve, and never overflows
+
+
+@dataclass(frozen=True)
+class Emax:
+    """max * dose^hill / (ed50^hill + dose^hill), 0 for doses at or below 0"""
+
+    max: float
+    ed50: float
+    hill: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("ed50", "hill"):
+            if np.any(np.asarray(getattr(self, name)) <= 0):
+                raise SurefootError(f"emax: {name} must be above 0; got {getattr(self, name)!r}")
+
+    def __call__(self, dose: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            ratio: Array = (self.ed50 / np.maximum(dose, 0.0)) ** self.hill
+        return self.max / (1.0 + ratio)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Straight lines between the points (dose, value); level before the first and after the last; never falling."""
+
+    dose: tuple[float, ...]
+    value: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("dose", "value"):
+            object.__setattr__(self, name, tuple(number(f"table: a {name}", x) for x in getattr(self, name)))
+        if len(self.dose) != len(self.value) or not self.dose:
+            raise SurefootError(f"table: needs as many values as doses; got {len(self.dose)} and {len(self.value)}")
+        if any(np.diff(self.dose) <= 0) or any(np.diff(self.value) < 0):
+            raise SurefootError(
+                f"table: doses must rise and values must not fall; got dose {list(self.dose)}, value {list(self.value)}"
+            )
+
+    def __call__(self, dose: Array) -> Array:
+        return np.interp(dose, self.dose, self.value)
+
+
+CURVES: dict[str, type] = {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}
+
+
+class Curves:
+    """One curve an arm, evaluated on an array whose last axis is the arms. Curves of one kind go in one array call."""
+
+    def __init__(self, curves: Sequence[Curve]):
+        self.curves = tuple(curves)
+        self.groups: list[tuple[Any, Curve]] = []
+        kinds: tuple[Any, ...] = (Linear, Logistic, Emax)
+        for kind in kinds:
+            at = [i for i, curve in enumerate(curves) if type(curve) is kind]
+            if at:
+                columns = {f.name: np.array([getattr(curves[i], f.name) for i in at]) for f in fields(kind)}
+                self.groups.append((slice(None) if len(at) == len(curves) else at, kind(**columns)))
+        self.groups += [(i, curve) for i, curve in enumerate(curves) if type(curve) not in kinds]
+
+    def __call__(self, dose: Array) -> Array:
+        if len(self.groups) == 1 and isinstance(self.groups[0][0], slice):
+            return self.groups[0][1](dose)
+        out = np.empty_like(dose)
+        for at, curve in self.groups:
+            out[..., at] = curve(dose[..., at])
+        return out
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What an oracle knows of a problem: per arm the largest safe dose (nan where none is) and the value there."""
+
+    dose: Array
+    value: Array  # -inf where no dose is safe
+
+    @property
+    def best(self) -> int:
+        return int(np.argmax(self.value))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Curves of effect and harm, one an arm, and what else is hidden.
+
+    `noise`: the actual noise where it differs from what the problem declares. `correlation` in [-1, 1] ties the two
+    readings of one pull. `drift`: by how much harm rises with every 1,000 pulls of the trial (outside the assumptions).
+    """
+
+    effect: tuple[Curve, ...]
+    harm: tuple[Curve, ...]
+    noise: tuple[Noise, Noise] | None = None
+    correlation: float = 0.0
+    drift: float = 0.0
+    name: str = field(default="custom", compare=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for key in ("effect", "harm"):
+            put(self, key, tuple(getattr(self, key)))
+            for curve in getattr(self, key):
+                if not callable(curve):
+                    raise SurefootError(f"{key} must hold one curve an arm (a function of the dose); got {curve!r}")
+        if len(self.effect) != len(self.harm):
+            raise SurefootError(
+                f"effect and harm need a curve for every arm; got {len(self.effect)} and {len(self.harm)}"
+            )
+        if isinstance(self.noise, Noise):
+            put(self, "noise", (self.noise, self.noise))
+        if not -1 <= number("correlation", self.correlation) <= 1:
+            raise SurefootError(f"correlation must be between -1 and 1; got {self.correlation!r}")
+        number("drift", self.drift)
+
+    @cached_property
+    def effects(self) -> Curves:
+        return Curves(self.effect)
+
+    @cached_property
+    def harms(self) -> Curves:
+        return Curves(self.harm)
+
+    def truth(self, problem: Problem) -> Truth:
+        """Largest safe dose and value of every arm; the dose by bisection, since any monotone curve may come."""
+        self.check(problem)
+        low, high = problem.starts.copy(), problem.largest.copy()
+        while np.any(np.isinf(high)):  # no largest dose: double until the harm is above the limit
+            reach = np.where(np.isinf(high), 2 * np.maximum(np.abs(low), 1.0), high)
+            over = self.harms(reach) > problem.limit
+            high, low = np.where(over, reach, high), np.where(over | np.isfinite(high), low, reach)
+            if np.any(low > 1e300):
+                raise SurefootError(
+                    "an arm without a largest dose has a harm that never reaches the limit: its value is unbounded"
+                )
+        allowed = problem.limit + _hair(problem.limit)
+        fits = self.harms(high) <= allowed
+        for _ in range(200):
+            mid = 0.5 * (low + high)
+            safe = self.harms(mid) <= problem.limit
+            low, high = np.where(safe, mid, low), np.where(safe, high, mid)
+        dose = np.where(fits, problem.largest, low)
+        if problem.levels is not None:
+            # a level at the limit to within rounding counts as safe, as it does when pulls are judged
+            ok = np.stack([self.harms(column) <= allowed for column in problem.levels.T], axis=1)
+            top = np.where(ok & np.isfinite(problem.levels), problem.levels, -np.inf).max(axis=1)
+            dose = np.where(np.isfinite(problem.levels[:, 0]), top, dose)
+        safe = self.harms(problem.starts) <= allowed
+        dose = np.where(safe, np.maximum(dose, problem.starts), np.nan)
+        return Truth(dose, np.where(safe, self.effects(np.where(safe, dose, problem.starts)), -np.inf))
+
+    def check(self, problem: Problem) -> None:
+        if len(self.effect) != len(problem.arms):
+            raise SurefootError(
+                f"the scenario has curves for {len(self.effect)} arms, the problem has {len(problem.arms)}"
+            )
+
+    def violations(self, problem: Problem) -> list[str]:
+        """Which assumptions of the problem this truth breaks, as seen on a fine grid of doses; empty where none."""
+        self.check(problem)
+        found = []
+        with np.errstate(invalid="ignore"):
+            top = np.where(np.isinf(problem.largest), problem.starts * 1000, problem.largest)
+        dose = np.linspace(problem.starts, top, 2001)
+        f, g = self.effects(dose), self.harms(dose)
+        slack = 1e-9 * (1 + np.abs(g).max(axis=0))
+        rules = {
+            "harm is above the limit at the start dose": self.harms(problem.starts)
+            > problem.limit + _hair(problem.limit),
+            "harm falls with the dose": np.any(np.diff(g, axis=0) < -slack, axis=0),
+            "effect falls with the dose": np.any(np.diff(f, axis=0) < -1e-9 * (1 + np.abs(f).max(axis=0)), axis=0),
+        }
+        if problem.shape == "linear":
+            for key, y in (("effect", f), ("harm", g)):
+                bent = np.abs(y - dose * (y[-1] / dose[-1])) > 1e-9 * (1 + np.abs(y).max(axis=0))
+                rules[f"{key} is not a line through 0"] = np.any(bent, axis=0)
+        else:
+            steep = np.diff(g, axis=0) > problem.lipschitz * np.diff(dose, axis=0) + slack
+            rules["harm rises faster than the Lipschitz constant"] = np.any(steep, axis=0)
+        for key, y, noise in (("effect", f, self.noises(problem)[0]), ("harm", g, self.noises(problem)[1])):
+            if noise.kind == "bernoulli":
+                rules[f"{key} of a binary reading leaves [0, 1]"] = np.any((y < 0) | (y > 1), axis=0)
+        for rule, broken in rules.items():
+            if np.any(broken):
+                found.append(f"{rule} ({', '.join(n for n, b in zip(problem.names, broken, strict=True) if b)})")
+        for key, actual, told in zip(("effect", "harm"), self.noises(problem), problem.noises, strict=True):
+            if actual.scale > told.scale:
+                found.append(f"{key} noise has sigma {actual.scale:g}, declared {told.scale:g}")
+        if self.drift:
+            found.append(f"harm drifts by {self.drift:g} with every 1,000 pulls")
+        if self.correlation and problem.signals == "independent":
+            found.append(f"readings have correlation {self.correlation:g}, declared independent")
+        return found
+
+    def noises(self, problem: Problem) -> tuple[Noise, Noise]:
+        return problem.noises if self.noise is None else self.noise
+
+    def draw(
+        self, rng: np.random.Generator, problem: Problem, dose: Array, n: Array, pulls: Array
+    ) -> tuple[Array, ...]:
+        """Sums of the effects and harms of `n` pulls at `dose`, (trials, arms) each, and the mean harm at those doses.
+
+        `pulls` (trials,): how many were made before, for the drift; a cohort has the drift of its middle.
+        """
+        f, g = self.effects(dose), self.harms(dose)
+        if self.drift:
+            g = g + self.drift * (pulls + 0.5 * n.sum(axis=1))[:, None] / 1000
+        return *draw_sums(rng, n, (f, g), self.noises(problem), self.correlation), g
+
+    # TOML
+    def to_dict(self, problem: Problem) -> dict[str, Any]:
+        data = problem.to_dict()
+        names = {kind: name for name, kind in CURVES.items()}
+        for arm, f, g in zip(data["arms"], self.effect, self.harm, strict=True):
+            curve: Any
+            for key, curve in (("effect", f), ("harm", g)):
+                if type(curve) not in names:
+                    raise SurefootError(
+                        f"a Python function cannot be written to TOML: {curve!r}; use one of {', '.join(CURVES)}"
+                    )
+                arm[key] = {"curve": names[type(curve)]} | {
+                    k: list(v) if isinstance(v, tuple) else v for k, v in asdict(curve).items()
+                }
+        arms = data.pop("arms")
+        hidden = {"correlation": self.correlation, "drift": self.drift}
+        data |= {k: v for k, v in hidden.items() if v}
+        return data | ({"actual_noise": noises_to_dict(self.noise)} if self.noise else {}) | {"arms": arms}
+
+    def to_toml(self, problem: Problem) -> str:
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict(problem))
+
+
+def _hair(limit: float) -> float:
+    """Above the limit means above it by more than 1e-9 relative: rounding is not a violation."""
+    return 1e-9 * max(abs(limit), 1e-300)
+
+
+def parse_curve(where: str, data: Any) -> Curve:
+    if not isinstance(data, Mapping) or "curve" not in data:
+        raise SurefootError(
+            f'{where} must be a table with a curve, such as {{ curve = "linear", slope = 1.0 }}; got {data!r}'
+        )
+    kind = CURVES[choice(f"{where}: curve", data["curve"], CURVES)]
+    params = {k: v for k, v in data.items() if k != "curve"}
+    known_keys(where, params, [f.name for f in fields(kind)])
+    for key, value in params.items():
+        if kind is not Table:
+            number(f"{where}: {key}", value)
+        elif not isinstance(value, list):
+            raise SurefootError(f"{where}: {key} must be a list of numbers; got {value!r}")
+    try:
+        curve: Curve = kind(**params)
+    except TypeError as error:
+        needs = ", ".join(f.name for f in fields(kind))
+        raise SurefootError(
+            f"{where}: a {data['curve']} curve needs {needs}; got {', '.join(params) or 'nothing'}"
+        ) from error
+    return curve
+
+
+def load(path: str | Path) -> tuple[Problem, Scenario]:
+    """Read a scenario file: a problem file whose arms also have `effect` and `harm`."""
+    data = read_toml(path)
+    problem = Problem.load(path)
+    curves: dict[str, list[Curve]] = {"effect": [], "harm": []}
+    for arm in data["arms"]:
+        for key, into in curves.items():
+            if key not in arm:
+                raise SurefootError(
+                    f"arm {arm['name']!r} has no {key} curve: this is a problem file; a simulation needs a scenario"
+                )
+            into.append(parse_curve(f"arm {arm['name']!r}: {key}", arm[key]))
+    hidden = {key: data[key] for key in HIDDEN if key in data}
+    if "actual_noise" in hidden:
+        hidden["noise"] = parse_noises("actual_noise", hidden.pop("actual_noise"))
+    return problem, Scenario(tuple(curves["effect"]), tuple(curves["harm"]), name=Path(path).stem, **hidden)
+
+
+def draw_sums(
+    rng: np.random.Generator, n: Array, means: tuple[Array, Array], noises: tuple[Noise, Noise], correlation: float
+) -> tuple[Array, Array]:
+    """Sums over n pulls of two readings with these means, noises and correlation; exact, in a few draws an arm.
+
+    Two binary readings (Bernoulli or Rademacher) share their uniform with probability |correlation|, one turned over
+    where it is negative. With a Gaussian reading, its noise is correlation * (the other's, standardised by its sigma)
+    + sqrt(1 - correlation^2) * N(0, 1): it stays sigma-sub-Gaussian, and Gaussian if the other is.
+    """
+    kinds = [noise.kind for noise in noises]
+    if "gaussian" not in kinds:
+        p, q = (
+            np.full_like(m, 0.5) if k == "rademacher" else np.clip(m, 0, 1) for m, k in zip(means, kinds, strict=True)
+        )
+        ones = rng.binomial(n, q)
+        both = p * q
+        if correlation:
+            tied = np.minimum(p, q) if correlation > 0 else np.maximum(p + q - 1, 0)
+            both = (1 - abs(correlation)) * both + abs(correlation) * tied
+        with np.errstate(divide="ignore", invalid="ignore"):
+            given_one = np.clip(np.where(q > 0, both / q, 0), 0, 1)
+            given_zero = np.clip(np.where(q < 1, (p - both) / (1 - q), 0), 0, 1)
+        counts = (rng.binomial(ones, given_one) + rng.binomial(n - ones, given_zero), ones)
+        effect, harm = (
+            c.astype(float) if k == "bernoulli" else n * m + s.scale * (2.0 * c - n)
+            for c, k, m, s in zip(counts, kinds, means, noises, strict=True)
+        )
+        return effect, harm
+    last = 1 if kinds[0] != "gaussian" else 0  # the reading that is drawn given the other: a Gaussian one
+    (mean, noise), (mean2, noise2) = (means[1 - last], noises[1 - last]), (means[last], noises[last])
+    rest: Array
+    if noise.kind == "gaussian":
+        rest = np.sqrt(n) * rng.standard_normal(n.shape)
+        one = n * mean + noise.scale * rest
+    elif noise.kind == "rademacher":
+        rest = 2.0 * rng.binomial(n, 0.5) - n
+        one = n * mean + noise.scale * rest
+    else:
+        one = rng.binomial(n, np.clip(mean, 0, 1)).astype(float)
+        rest = (one - n * np.clip(mean, 0, 1)) / noise.scale
+    fresh = np.sqrt(n) * rng.standard_normal(n.shape)
+    two = n * mean2 + noise2.scale * (correlation * rest + math.sqrt(1 - correlation**2) * fresh)
+    return (two, one) if last == 0 else (one, two)
+
+
+__all__ = ["CURVES", "Curves", "Emax", "Linear", "Logistic", "Scenario", "Table", "Truth", "load"]

@@ -1,0 +1,262 @@
+"""Many trials of a design on a scenario, in chunks of a fixed size that each have a seed of their own.
+
+Results depend on the seed alone, never on the number of workers. Memory is bounded by the chunk and a few numbers a
+trial; time grows with decisions taken, not with pulls, since a cohort's outcome is drawn as a sum.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .designs.base import RUNNING, Cohort, Design, Outcome, Verdict, take
+from .problem import Problem, SurefootError
+from .scenario import Scenario, Truth
+
+Array = NDArray[Any]
+DOSE_BINS = 5  # pulls are counted by dose range, in so many equal parts of start to largest safe dose, and above it
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The trials round by round, (trials, rounds) or (trials, rounds, arms); an ended trial holds its last values."""
+
+    rounds: Array  # of each trial, (trials,)
+    pulls: Array  # made so far
+    guess: Array
+    dose: Array  # given in this round
+    n: Array
+    lower: Array
+    upper: Array
+    safe: Array
+    unsafe: Array
+    standing: Array
+    verdict: Verdict  # at the end
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of each trial, and sums over trials by arm."""
+
+    problem: Problem
+    scenario: Scenario
+    design: Design
+    seed: int
+    truth: Truth
+    pulls: Array  # (trials,)
+    rounds: Array
+    ending: Array
+    winner: Array
+    safe: Array  # the winner's certified dose, nan where there is no winner
+    unsafe_pulls: Array  # above the limit, plus slack where there is one
+    over_pulls: Array  # above the limit
+    excess: Array  # harm above the limit, summed over those pulls
+    by_arm: Array  # (arms, DOSE_BINS + 1): pulls summed over trials, by dose range
+    seconds: float
+    trace: Trace | None = None
+
+    @property
+    def trials(self) -> int:
+        return len(self.pulls)
+
+    @property
+    def wrong(self) -> Array:
+        """Trials that named an arm that is not the best (nor within the tolerance of it)."""
+        value, best = self.truth.value, self.truth.value.max()
+        short = best - (self.problem.tolerance or 0.0) - 1e-9 * max(abs(best), 1e-300)
+        named = self.winner >= 0
+        wrong: Array = named & (value[np.where(named, self.winner, 0)] < short)
+        return wrong
+
+    @property
+    def unsafe(self) -> Array:
+        return self.unsafe_pulls > 0
+
+
+def simulate(
+    problem: Problem,
+    scenario: Scenario,
+    design: Design,
+    trials: int = 1000,
+    seed: int = 0,
+    *,
+    workers: int = 1,
+    trace: bool = False,
+    progress: bool = True,
+    xp: Any = np,
+) -> Result:
+    """Play `trials` trials. A progress bar shows on a terminal after two seconds; Ctrl-C stops at once, workers too."""
+    for name, value, least in (("trials", trials, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise SurefootError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    if workers == 0 or not isinstance(workers, int):
+        raise SurefootError(f"workers must be a whole number of at least 1 (or -1 for every core); got {workers!r}")
+    began = time.perf_counter()
+    truth = scenario.truth(problem)
+    design.start(problem, 1)  # a shape that does not fit is refused here, not in a worker
+    sizes = [min(design.chunk, trials - done) for done in range(0, trials, design.chunk)]
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    jobs = ((problem, scenario, design, truth, size, s, trace, xp) for size, s in zip(sizes, seeds, strict=True))
+    parts = list(_watched(_run(jobs, workers, len(sizes)), sizes, began, progress))
+    joined = {k: np.concatenate([part[k] for part in parts]) for k in parts[0] if k not in ("by_arm", "trace")}
+    return Result(
+        problem, scenario, design, int(seed), truth,
+        by_arm=np.sum([part["by_arm"] for part in parts], axis=0),
+        trace=_join_traces([part["trace"] for part in parts]) if trace else None,
+        seconds=time.perf_counter() - began, **joined,
+    )  # fmt: skip
+
+
+def _run(jobs: Iterable[tuple[Any, ...]], workers: int, count: int) -> Iterator[dict[str, Any]]:
+    if workers == 1 or count == 1:
+        yield from (play(*job) for job in jobs)
+    else:
+        from joblib import Parallel, delayed
+
+        yield from Parallel(n_jobs=workers, return_as="generator")(delayed(play)(*job) for job in jobs)
+
+
+def _watched(parts: Iterator[dict[str, Any]], sizes: list[int], began: float, wanted: bool) -> Iterator[dict[str, Any]]:
+    """The parts as they come, with a progress bar on the terminal once it has taken two seconds."""
+    bar: Any = None
+    done = 0
+    try:
+        for size, part in zip(sizes, parts, strict=True):
+            yield part
+            if bar is None and wanted and sys.stderr.isatty() and time.perf_counter() - began > 2:
+                from rich.console import Console
+                from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+                columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+                bar = Progress(*columns, console=Console(stderr=True), transient=True)
+                task = bar.add_task("trials", total=sum(sizes), completed=done)
+                bar.start()
+            done += size
+            if bar is not None:
+                bar.update(task, completed=done)
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def play(
+    problem: Problem, scenario: Scenario, design: Design, truth: Truth, trials: int,
+    seed: np.random.SeedSequence, trace: bool, xp: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """One chunk of trials, from start to end."""
+    noise, randomness = (np.random.default_rng(s) for s in seed.spawn(2))
+    ceiling = problem.ceiling + 1e-9 * max(abs(problem.ceiling), 1e-300)
+    limit = problem.limit + 1e-9 * max(abs(problem.limit), 1e-300)
+    out: dict[str, Any] = {
+        k: np.zeros(trials, dtype=np.int64) for k in ("pulls", "rounds", "ending", "unsafe_pulls", "over_pulls")
+    }
+    out |= {"winner": np.full(trials, -1), "safe": np.full(trials, np.nan), "excess": np.zeros(trials)}
+    by_arm = np.zeros((len(problem.arms), DOSE_BINS + 1))
+    rows = np.arange(trials)  # which trials are still in the batch
+    state, story = design.start(problem, trials, xp), _Story() if trace else None
+    while True:
+        done = _numpy(state.ending) != RUNNING
+        if done.mean() > 0.1 or done.all():
+            ended = take(design.verdict(state), xp.asarray(np.flatnonzero(done)))
+            _record(out, rows[done], ended)
+            if story is not None:
+                story.end(trials, rows[done], ended)
+            if done.all():
+                break
+            rows, state = rows[~done], take(state, xp.asarray(np.flatnonzero(~done)))
+        u = xp.asarray(randomness.random((trials, design.draws))[rows]) if design.draws else None
+        cohort = design.ask(state, u)
+        dose, n = _numpy(cohort.dose), _numpy(cohort.n)
+        effect, harm, mean_harm = scenario.draw(noise, problem, dose, n, _numpy(state.pulls))
+        state = design.tell(state, cohort, Outcome(cohort.n, xp.asarray(effect), xp.asarray(harm)))
+
+        over = np.where(mean_harm > limit, n, 0)
+        if over.any():
+            out["over_pulls"][rows] += over.sum(axis=1)
+            out["unsafe_pulls"][rows] += np.where(mean_harm > ceiling, n, 0).sum(axis=1)
+            out["excess"][rows] += (over * (mean_harm - problem.limit)).sum(axis=1)
+        _count_doses(by_arm, problem, truth, dose, n)
+        if story is not None:
+            story.add(trials, rows, Cohort(dose, n), design.verdict(state))
+    return out | {"by_arm": by_arm, "trace": story.close(out["rounds"]) if story is not None else None}
+
+
+def _numpy(x: Any) -> Array:
+    return x if isinstance(x, np.ndarray) else np.asarray(x.cpu() if hasattr(x, "cpu") else x)
+
+
+def _record(out: dict[str, Any], rows: Array, verdict: Verdict) -> None:
+    for key in ("pulls", "rounds", "ending", "winner"):
+        out[key][rows] = _numpy(getattr(verdict, key))
+    winner = out["winner"][rows]
+    safe = np.take_along_axis(_numpy(verdict.safe), np.maximum(winner, 0)[:, None], axis=1)[:, 0]
+    out["safe"][rows] = np.where(winner >= 0, safe, np.nan)
+
+
+def _count_doses(by_arm: Array, problem: Problem, truth: Truth, dose: Array, n: Array) -> None:
+    """Add pulls by arm and by part of the way from the start to the largest safe dose; the last part lies above it."""
+    width = np.where(np.isnan(truth.dose), 0.0, truth.dose - problem.starts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = DOSE_BINS * (dose - problem.starts) / width
+    part = np.where(dose > truth.dose * (1 + 1e-12 * np.sign(truth.dose)), DOSE_BINS, np.clip(part, 0, DOSE_BINS - 1))
+    part = np.where(np.isfinite(part), part, np.where(np.isnan(truth.dose), DOSE_BINS, 0)).astype(np.int64)
+    at = part + (DOSE_BINS + 1) * np.arange(len(problem.arms))
+    by_arm += np.bincount(at.ravel(), weights=n.ravel(), minlength=by_arm.size).reshape(by_arm.shape)
+
+
+class _Story:
+    """Collects a chunk's rounds."""
+
+    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "standing")
+
+    def __init__(self) -> None:
+        self.frames: list[dict[str, Array]] = []
+        self.verdict: Verdict | None = None
+
+    def add(self, trials: int, rows: Array, cohort: Cohort, verdict: Verdict) -> None:
+        last = self.frames[-1] if self.frames else None
+        frame = {}
+        for key in self.KEYS:
+            value = _numpy(getattr(cohort if key in ("dose", "n") else verdict, key))
+            full = last[key].copy() if last else np.zeros((trials, *value.shape[1:]), value.dtype)
+            full[rows] = value
+            frame[key] = full
+        ended = np.ones(trials, bool)
+        ended[rows] = False
+        frame["n"][ended] = 0
+        self.frames.append(frame)
+
+    def end(self, trials: int, rows: Array, ended: Verdict) -> None:
+        found = {f.name: x for f in fields(ended) if f.name != "problem" for x in [_numpy(getattr(ended, f.name))]}
+        if self.verdict is None:
+            blank: dict[str, Any] = {k: np.zeros((trials, *x.shape[1:]), x.dtype) for k, x in found.items()}
+            self.verdict = replace(ended, **blank)
+        for name, x in found.items():
+            getattr(self.verdict, name)[rows] = x
+
+    def close(self, rounds: Array) -> Trace:
+        assert self.verdict is not None
+        frames = {key: np.stack([frame[key] for frame in self.frames], axis=1) for key in self.KEYS}
+        return Trace(rounds, **frames, verdict=self.verdict)
+
+
+def _join_traces(traces: list[Trace]) -> Trace:
+    most = max(t.pulls.shape[1] for t in traces)
+
+    def pad(x: Array, hold: bool) -> Array:
+        tail = x[:, -1:] if hold else np.zeros_like(x[:, -1:])
+        return np.concatenate([x] + [tail] * (most - x.shape[1]), axis=1)
+
+    keys = _Story.KEYS
+    joined = {k: np.concatenate([pad(getattr(t, k), k != "n") for t in traces]) for k in keys}
+    first, *others = (t.verdict for t in traces)
+    ends: dict[str, Any] = {
+        f.name: np.concatenate([getattr(v, f.name) for v in (first, *others)]) for f in fields(first)[1:]
+    }
+    return Trace(np.concatenate([t.rounds for t in traces]), **joined, verdict=replace(first, **ends))

@@ -1,0 +1,6 @@
+from surefoot.designs import SafeBAILinear
+from surefoot.testing import DesignSuite
+
+
+class TestConformance(DesignSuite):
+    design = SafeBAILinear()
