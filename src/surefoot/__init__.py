@@ -1,11 +1,16 @@
 """Surefoot: which of several options is best at its highest safe level, found without stepping over the limit."""
 
+from typing import TYPE_CHECKING, Any
+
 from .catalogue import CASES, case
 from .characteristics import Characteristics
 from .designs import DESIGNS, Design, make
 from .problem import Arm, Noise, Problem, SurefootError
 from .scenario import Scenario, load
 from .simulate import simulate
+
+if TYPE_CHECKING:
+    from .study import Study as Study
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,3 +28,11 @@ __all__ = [
     "make",
     "simulate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Study":  # made known here, imported when used: it needs the extra `study`
+        from .study import Study
+
+        return Study
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -36,7 +36,7 @@ class Characteristics:
         named = r.winner >= 0
         with np.errstate(invalid="ignore", divide="ignore"):
             start, largest = p.starts[r.winner], r.truth.dose[r.winner]
-            share = np.where(largest > start, (r.safe - start) / (largest - start), 1.0)[named]
+            share = np.where(largest > start, (r.safe - start) / (largest - start), 1.0)[named & np.isfinite(largest)]
         sd = float(pulls.std(ddof=1)) if r.trials > 1 else 0.0
         return {
             "scenario": r.scenario.name,
@@ -48,7 +48,7 @@ class Characteristics:
             "signals": p.signals,
             "trials": r.trials,
             "seed": r.seed,
-            "best": p.names[r.truth.best],
+            "best": p.names[r.truth.best] if np.any(np.isfinite(r.truth.value)) else None,  # None: no arm is safe
             "guarantee": r.design.guarantee,
             "outside_assumptions": r.scenario.violations(p),
             "pulls": {

@@ -66,11 +66,12 @@ def _case(name: str, arms: int | None, **changes: Any) -> tuple[Problem, Scenari
     return problem.but(**changes), scenario
 
 
-def _design(name: str | None, problem: Problem, options: Sequence[str] | None = None) -> Design:
-    pairs = [option.partition("=") for option in options or ()]
-    if bad := [key for key, equals, _ in pairs if not equals]:
+def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
+    from .experiments import design_for
+
+    if bad := [option for option in options or () if "=" not in option]:
         raise SurefootError(f"--set takes KEY=VALUE; got {bad[0]!r}")
-    return make(name or default(problem.shape), **{key: value for key, _, value in pairs})
+    return design_for(":".join([name or default(problem.shape), *(options or ())]), problem, truth)
 
 
 def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dict[str, Any]) -> None:
@@ -99,14 +100,14 @@ def simulate(
     problem, truth = _case(
         scenario, arms, delta=delta, slack=slack, limit=limit, tolerance=tolerance, budget=budget, refine=refine
     )
-    table = Characteristics(run(problem, truth, _design(design, problem, set_), trials, seed, workers=workers))
+    table = Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
     _show([table], form, as_json, table.to_dict())
 
 
 @app.command()
 def compare(
     scenario: ScenarioName,
-    designs: Annotated[str | None, typer.Option(help="Names with commas between; all of the shape by default.")] = None,
+    designs: Annotated[str | None, typer.Option(help="Names, commas between; by default all with a guarantee.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
     workers: Workers = 1, form: As = Format.table, as_json: Json = False,
@@ -115,8 +116,9 @@ def compare(
     problem, truth = _case(
         scenario, arms, delta=delta, slack=slack, limit=limit, tolerance=tolerance, budget=budget, refine=refine
     )
-    names = designs.split(",") if designs else [n for n, kind in DESIGNS.items() if kind.shape == problem.shape]
-    chosen = [_design(name.strip(), problem) for name in names]
+    fitting = [name for name, kind in DESIGNS.items() if kind.shape == problem.shape and kind().guarantee]
+    names = designs.split(",") if designs else fitting
+    chosen = [_design(name.strip(), problem, truth) for name in names]
     tables = [Characteristics(run(problem, truth, one, trials, seed, workers=workers)) for one in chosen]
     _show(tables, form, as_json, {"scenario": truth.name, "designs": [table.to_dict() for table in tables]})
 
@@ -245,6 +247,43 @@ def _picture(result: Any, out: Path) -> str | None:
     return str(out)
 
 
+@app.command()
+def reproduce(
+    out: Annotated[Path, typer.Option(help="The folder for figures, data and report.html.")] = Path("reproduction"),
+    figures: Annotated[str | None, typer.Option(help="Names with commas between; all four by default.")] = None,
+    designs: Annotated[
+        str | None, typer.Option(help="Names with commas between, options after a colon: safeopt:expanders=lipschitz.")
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="A point; the paper's 10 or 20 by default.")] = None,
+    delta: Annotated[float, typer.Option(help="Error probability.")] = 0.1,
+    slack: Annotated[float, typer.Option(help="Slack of the drug model.")] = 0.2,
+    seed: Seed = 1, workers: Workers = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="A sketch in two minutes: fewer arms and trials.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds something else.")] = False,
+) -> None:  # fmt: skip
+    """Run the paper's experiments: four figures, their data, and what holds of what the paper says."""
+    from .experiments.paper import FIGURES, Plan
+    from .experiments.reproduce import reproduce as make_report
+
+    named, specs = ([x.strip() for x in text.split(",")] if text else None for text in (figures, designs))
+    plan = Plan(tuple(named or FIGURES), trials, delta, slack, tuple(specs) if specs else None, seed, quick)
+    try:
+        report = make_report(plan, out, workers, force)
+    except KeyboardInterrupt:
+        print("interrupted; what was run is kept: the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None
+    console.print(f"[bold]Open[/] {report}")
+
+
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def study(context: typer.Context) -> Any:
+    """Run a live study: ask, tell, certificate (`surefoot study --help`)."""
+    from .study.cli import app as live  # only here: SQLAlchemy is an extra, and takes a while to import
+
+    command: Callable[..., Any] = typer.main.get_command(live)
+    return command(context.args, standalone_mode=False, prog_name="surefoot study")
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
@@ -261,7 +300,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"error: {error}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
-        print("interrupted; nothing was kept", file=sys.stderr)
         code = 130
     except Exception as error:
         if not hasattr(error, "exit_code"):
@@ -270,4 +308,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if show:
             show()
         code = error.exit_code
+    if code == 130:  # typer turns Ctrl-C into it as well
+        print("interrupted; nothing was kept", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)

@@ -18,9 +18,10 @@ def tell(console: Console, result: Result) -> None:
     assert t is not None
     slack = f", and no pull may ever be above {p.ceiling:g}" if p.slack else ""
     console.print(
-        f"[bold]{len(p.arms)} drugs: which one works best at its highest safe dose?[/] More of a drug works better and\n"
-        f"harms more. Safe means a harm of at most {p.limit:g}{slack}. Nobody knows the\ncurves; each drug starts at a "
-        f"dose known to be safe. A wrong answer or too harmful a pull:\ntogether they may happen with probability {p.delta:g}."
+        f"[bold]{len(p.arms)} drugs: which one works best at its highest safe dose?[/] More of a drug works better "
+        f"and\nharms more. Safe means a harm of at most {p.limit:g}{slack}. Nobody knows the\n"
+        f"curves; each drug starts at a dose known to be safe. A wrong answer or too harmful a pull:\n"
+        f"together they may happen with probability {p.delta:g}."
         f"\nA cell says how many pulls were made at which dose, and between which bounds the drug's value lies.\n"
     )
     table = Table("round", "pulls so far", *p.names, title=f"One trial, {result.design.name}", title_justify="left")

@@ -23,6 +23,9 @@ Signals = Literal["any", "independent"]
 Kind = Literal["gaussian", "rademacher", "bernoulli"]
 
 
+SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided without overflow; the others are refused
+
+
 class SurefootError(ValueError):
     """Something that came from the user and cannot be used; the message says what to do."""
 
@@ -33,9 +36,14 @@ def number(name: str, value: Any, *, above: float = -math.inf, least: float = -m
     need += f" and at least {least:g}" if least > -math.inf else ""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise SurefootError(f"{name} must be a number; got {value!r}")
-    x = float(value)
+    try:
+        x = float(value)
+    except OverflowError:
+        raise SurefootError(f"{name} must be {need}; got a whole number of more than 308 digits") from None
     if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < least:
         raise SurefootError(f"{name} must be {need}; got {value!r}")
+    if SIZE < abs(x) < math.inf or (above == 0 and x < 1 / SIZE):
+        raise SurefootError(f"{name} must be of a size between {1 / SIZE:g} and {SIZE:g}; got {x:g}")
     return x
 
 
@@ -176,11 +184,11 @@ class Problem:
         put(self, "limit", number("limit", self.limit, above=0 if linear else -math.inf))
         if not 0 < number("delta", self.delta) < 1:
             raise SurefootError(f"delta must be between 0 and 1, both excluded; got {self.delta!r}")
-        put(self, "delta", float(self.delta))
-        noise = (self.noise, self.noise) if isinstance(self.noise, Noise) else tuple(self.noise)
-        if len(noise) != 2 or not all(isinstance(x, Noise) for x in noise):
+        put(self, "delta", number("delta", self.delta, above=0))
+        noise = (self.noise, self.noise) if isinstance(self.noise, Noise) else self.noise
+        if not isinstance(noise, (tuple, list)) or len(noise) != 2 or not all(isinstance(x, Noise) for x in noise):
             raise SurefootError(f"noise must be a Noise, or a pair of them (effect, harm); got {self.noise!r}")
-        put(self, "noise", noise)
+        put(self, "noise", tuple(noise))
         for key in ("tolerance", "refine"):
             if getattr(self, key) is not None:
                 put(self, key, number(key, getattr(self, key), above=0))
@@ -199,16 +207,18 @@ class Problem:
         self._check_arms(linear)
 
     def _check_arms(self, linear: bool) -> None:
+        if not isinstance(self.arms, (tuple, list)) or not all(isinstance(arm, Arm) for arm in self.arms):
+            raise SurefootError(f"arms must be a list of Arm; got {self.arms!r}")
         arms = tuple(self.arms)
         object.__setattr__(self, "arms", arms)
-        if len(arms) < 2 or not all(isinstance(arm, Arm) for arm in arms):
+        if len(arms) < 2:
             raise SurefootError(f"a problem needs at least two arms to choose between; got {len(arms)}: {list(arms)}")
         names = [arm.name for arm in arms]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SurefootError(f"arm names must differ; got {', '.join(map(repr, twice))} more than once")
         for arm in arms:
-            if linear and arm.start <= 0:
-                raise SurefootError(f"arm {arm.name!r}: start must be above 0 in the linear shape; got {arm.start:g}")
+            if linear:
+                number(f"arm {arm.name!r}: start in the linear shape", arm.start, above=0)
             if not linear and math.isinf(arm.max):
                 raise SurefootError(f"arm {arm.name!r}: max must be finite in the monotonic shape; got {arm.max!r}")
 
@@ -302,5 +312,5 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # what tomllib refuses, bytes that are not UTF-8, whole numbers of 5,000 digits
         raise SurefootError(f"{path} is not valid TOML: {error}") from error

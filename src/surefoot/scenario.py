@@ -193,8 +193,10 @@ class Scenario:
         dose = np.where(fits, problem.largest, low)
         if problem.levels is not None:
             # a level at the limit to within rounding counts as safe, as it does when pulls are judged
-            ok = np.stack([self.harms(column) <= allowed for column in problem.levels.T], axis=1)
-            top = np.where(ok & np.isfinite(problem.levels), problem.levels, -np.inf).max(axis=1)
+            real = np.isfinite(problem.levels)  # the others only fill up the rows
+            levels = np.where(real, problem.levels, problem.starts[:, None])
+            harm = self.harms(levels.T).T
+            top = np.where(real & (harm <= allowed), levels, -np.inf).max(axis=1)
             dose = np.where(np.isfinite(problem.levels[:, 0]), top, dose)
         safe = self.harms(problem.starts) <= allowed
         dose = np.where(safe, np.maximum(dose, problem.starts), np.nan)

@@ -67,11 +67,12 @@ class Result:
 
     @property
     def wrong(self) -> Array:
-        """Trials that named an arm that is not the best (nor within the tolerance of it)."""
+        """Trials that named an arm that is not the best (nor within the tolerance of it), or has no safe dose."""
         value, best = self.truth.value, self.truth.value.max()
         short = best - (self.problem.tolerance or 0.0) - 1e-9 * max(abs(best), 1e-300)
         named = self.winner >= 0
-        wrong: Array = named & (value[np.where(named, self.winner, 0)] < short)
+        its = value[np.where(named, self.winner, 0)]
+        wrong: Array = named & ((its < short) | np.isneginf(its))
         return wrong
 
     @property
@@ -204,8 +205,9 @@ def _count_doses(by_arm: Array, problem: Problem, truth: Truth, dose: Array, n: 
     width = np.where(np.isnan(truth.dose), 0.0, truth.dose - problem.starts)
     with np.errstate(divide="ignore", invalid="ignore"):
         part = DOSE_BINS * (dose - problem.starts) / width
-    part = np.where(dose > truth.dose * (1 + 1e-12 * np.sign(truth.dose)), DOSE_BINS, np.clip(part, 0, DOSE_BINS - 1))
-    part = np.where(np.isfinite(part), part, np.where(np.isnan(truth.dose), DOSE_BINS, 0)).astype(np.int64)
+    part = np.where(np.isnan(part), 0, np.clip(part, 0, DOSE_BINS - 1))
+    above = np.isnan(truth.dose) | (dose > truth.dose * (1 + 1e-12 * np.sign(truth.dose)))
+    part = np.where(above, DOSE_BINS, part).astype(np.int64)
     at = part + (DOSE_BINS + 1) * np.arange(len(problem.arms))
     by_arm += np.bincount(at.ravel(), weights=n.ravel(), minlength=by_arm.size).reshape(by_arm.shape)
 
@@ -221,14 +223,14 @@ class _Story:
 
     def add(self, trials: int, rows: Array, cohort: Cohort, verdict: Verdict) -> None:
         last = self.frames[-1] if self.frames else None
-        frame = {}
+        frame, playing = {}, cohort.n.any(axis=1)  # the others have ended
         for key in self.KEYS:
             value = _numpy(getattr(cohort if key in ("dose", "n") else verdict, key))
             full = last[key].copy() if last else np.zeros((trials, *value.shape[1:]), value.dtype)
-            full[rows] = value
+            full[rows[playing]] = value[playing]
             frame[key] = full
         ended = np.ones(trials, bool)
-        ended[rows] = False
+        ended[rows[playing]] = False
         frame["n"][ended] = 0
         self.frames.append(frame)
 
@@ -242,7 +244,12 @@ class _Story:
 
     def close(self, rounds: Array) -> Trace:
         assert self.verdict is not None
-        frames = {key: np.stack([frame[key] for frame in self.frames], axis=1) for key in self.KEYS}
+        if not self.frames:  # the budget did not allow the first cohort
+            none = Cohort(self.verdict.safe, self.verdict.standing)
+            self.add(len(rounds), np.arange(len(rounds)), none, self.verdict)
+            frames = {key: x[:, None][:, :0] for key, x in self.frames[0].items()}
+        else:
+            frames = {key: np.stack([frame[key] for frame in self.frames], axis=1) for key in self.KEYS}
         return Trace(rounds, **frames, verdict=self.verdict)
 
 

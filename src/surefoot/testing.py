@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj
 
 from .catalogue import CASES, case
 from .designs.base import ENDINGS, RUNNING, Cohort, Design, Outcome, Verdict, take
@@ -38,7 +38,8 @@ def play(
     """Round by round: state, cohort, outcome, next state, until every trial has ended.
 
     The noise belongs to trial, round and arm name: it is the same whatever the order of arms, the batch, the number of
-    pulls or the namespace, so that runs can be compared with each other number by number.
+    pulls or the namespace, so that runs can be compared with each other number by number. The design plays on copies:
+    what is yielded has not been in its hands.
     """
     state = design.start(problem, trials, xp)
     for k in range(rounds):
@@ -46,14 +47,14 @@ def play(
             return
         rngs = [[np.random.default_rng([seed, i, k, *map(ord, name)]) for name in problem.names] for i in range(trials)]
         u = xp.asarray(np.array([np.random.default_rng([seed, i, k]).random(design.draws) for i in range(trials)]))
-        cohort = design.ask(state, u)
+        cohort = design.ask(fresh(state), u)
         n, dose = np.asarray(cohort.n), np.asarray(cohort.dose)
         sums = []
         for curves, noise in zip((scenario.effects, scenario.harms), problem.noises, strict=True):
             z = np.array([[rng.standard_normal() for rng in row] for row in rngs])
             sums.append(xp.asarray(n * curves(dose) + noise.scale * np.sqrt(n) * z))
         outcome = Outcome(cohort.n, *sums)
-        after = design.tell(state, cohort, outcome)
+        after = design.tell(fresh(state), fresh(cohort), fresh(outcome))
         yield state, cohort, outcome, after
         state = after
     raise AssertionError(f"{design.name} had not ended after {rounds:,} rounds")
@@ -63,6 +64,11 @@ def final(design: Design, problem: Problem, scenario: Scenario, **options: Any) 
     """How many rounds it took, and the verdict at the end."""
     states = [after for *_, after in play(design, problem, scenario, **options)]
     return len(states), design.verdict(states[-1])
+
+
+def fresh(batch: Any) -> Any:
+    """A copy, arrays and all."""
+    return replace(batch, **{name: array_namespace(x).asarray(x, copy=True) for name, x in arrays(batch).items()})
 
 
 def arrays(batch: Any) -> dict[str, Any]:
@@ -128,6 +134,7 @@ class DesignSuite:
         for state, cohort, outcome, after in play(self.design, *self.small):
             before = {id(b): {k: np.array(v) for k, v in arrays(b).items()} for b in (state, cohort, outcome)}
             assert_same(self.design.tell(state, cohort, outcome), after)
+            self.design.ask(state, np.zeros((3, self.design.draws)))
             self.design.verdict(state)
             for b in (state, cohort, outcome):
                 for name, x in before[id(b)].items():
@@ -238,3 +245,109 @@ class DesignSuite:
 def _constant(design: Design) -> Design:
     """The design with a schedule that does not count across arms, where it has the choice."""
     return replace(design, schedule="paper") if hasattr(design, "schedule") else design  # type: ignore[type-var]
+
+
+class JournalSuite:
+    """What any journal of a study must do: subclass it with a fixture or attribute `url` of an unused database.
+
+    class TestMine(surefoot.testing.JournalSuite):
+        @pytest.fixture
+        def url(self): return "postgresql+psycopg://..."
+    """
+
+    def test_keeps_events_in_order_and_chained(self, url: str) -> None:
+        from .study.journal import ORIGIN, Journal, broken_link
+
+        journal = Journal(url, create=True)
+        for k in range(3):
+            with journal.writing("one") as now:
+                now.add("told", {"id": k}, "me", reason="why" if k else None)
+                now.add("told", {"id": -k}, "me", key=f"k{k}")
+        with journal.writing("two") as now:
+            now.add("told", {"id": 9}, "you")
+        events = Journal(url).read("one")
+        assert [e.seq for e in events] == [1, 2, 3, 4, 5, 6]
+        assert [e.data["id"] for e in events] == [0, 0, 1, -1, 2, -2]
+        assert events[0].prev == ORIGIN and broken_link(events) is None
+        assert journal.read("one", after=4) == events[4:]
+        assert journal.names() == ["one", "two"]
+        assert journal.read("three") == []
+        loaded = journal.load("one")
+        assert [tuple(row) for row in loaded.told] == [(e.seq, e.payload, e.key) for e in events]
+        assert (list(loaded.events), loaded.hash) == ([], events[-1].hash)
+
+    def test_all_or_nothing(self, url: str) -> None:
+        from .study.journal import Journal
+
+        journal = Journal(url, create=True)
+        try:
+            with journal.writing("one") as now:
+                now.add("told", {}, "me")
+                raise RuntimeError("half way")
+        except RuntimeError:
+            pass
+        assert journal.read("one") == []
+        for keys in (("k", None, "k"), ("k",)):
+            try:
+                with journal.writing("one") as now:
+                    for key in keys:
+                        now.add("told", {}, "me", key=key)
+            except SurefootError as error:
+                assert "nothing was changed" in str(error)
+        assert [e.key for e in journal.read("one")] == ["k"], "a key is used once in a study"
+
+    def test_one_writer_at_a_time_and_readers_all_the_while(self, url: str) -> None:
+        import threading
+
+        from .study.journal import Journal, broken_link
+
+        Journal(url, create=True)
+        seen: list[int] = []
+        done = threading.Event()
+
+        def write() -> None:
+            journal = Journal(url)
+            for _ in range(25):
+                with journal.writing("one") as now:
+                    now.add("told", {"after": now.seq}, "me")
+
+        def read() -> None:
+            journal = Journal(url)
+            while not done.is_set():
+                seen.append(len(journal.read("one")))
+
+        reader, writers = threading.Thread(target=read), [threading.Thread(target=write) for _ in range(4)]
+        for thread in (reader, *writers):
+            thread.start()
+        for thread in writers:
+            thread.join()
+        done.set()
+        reader.join()
+        events = Journal(url).read("one")
+        assert [e.data["after"] for e in events] == list(range(100))
+        assert broken_link(events) is None
+        assert seen == sorted(seen) and len(seen) > 0
+
+    def test_a_reader_does_not_wait_for_a_writer(self, url: str) -> None:
+        from .study.journal import Journal
+
+        journal, other = Journal(url, create=True), Journal(url)
+        with journal.writing("one") as now:
+            now.add("told", {}, "me")
+            assert other.read("one") == [], "and it sees nothing that may yet be undone"
+        assert len(other.read("one")) == 1
+
+    def test_a_newer_format_is_refused(self, url: str) -> None:
+        from .study.journal import VERSION, Journal
+
+        journal = Journal(url, create=True)
+        with journal.writing("one") as now:
+            event = now.add("told", {}, "me")
+            now.added[0] = event._replace(version=VERSION + 1)
+        for read in (journal.read, journal.load):
+            try:
+                read("one")
+            except SurefootError as error:
+                assert "newer surefoot" in str(error)
+            else:
+                raise AssertionError("what is not understood must not be guessed at")

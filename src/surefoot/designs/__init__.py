@@ -9,9 +9,26 @@ from ..problem import SurefootError, choice
 from .base import Cohort, Design, Outcome, Verdict
 from .linear import SafeBAILinear
 from .monotonic import SafeBAIMonotonic
+from .oracle import Oracle
+from .safe_lts import SafeLTS
+from .safeopt import SafeOpt
+from .stageopt import StageOpt
+from .surefoot_linear import SurefootLinear
+from .surefoot_monotonic import SurefootMonotonic
+from .unconstrained import Unconstrained
 
-DESIGNS: dict[str, type[Design]] = {design.name: design for design in (SafeBAILinear, SafeBAIMonotonic)}
-
+KINDS: tuple[type[Design], ...] = (
+    SurefootLinear,
+    SurefootMonotonic,
+    SafeBAILinear,
+    SafeBAIMonotonic,
+    SafeOpt,
+    StageOpt,
+    SafeLTS,
+    Oracle,
+    Unconstrained,
+)
+DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 
 DEFAULTS = {"linear": "safebai-linear", "monotonic": "safebai-monotonic"}
 

@@ -24,9 +24,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
+from ..arrays import Array, like
 from ..problem import Problem, Shape, SurefootError
 
-Array = Any  # an array of any array-API namespace
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
 ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
@@ -139,11 +139,6 @@ def _map(change: Any, *batches: Batch) -> Batch:
     return replace(first, **{name: change(*(getattr(b, name) for b in batches)) for name in names})
 
 
-def like(x: Array, values: Any) -> Array:
-    """`values` as an array in the namespace and on the device of `x`."""
-    return array_namespace(x).asarray(values, device=device(x))
-
-
 class Design(ABC):
     """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`."""
 
@@ -218,8 +213,8 @@ def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> N
         if x.shape != shape:
             raise SurefootError(f"{name} must have shape {tuple(shape)} (trials, arms); got {tuple(x.shape)}")
     came = outcome.n > 0
-    if bool(xp.any(outcome.n < 0)):
-        raise SurefootError("an outcome's n must be 0 or more in every arm; got a negative one")
+    if not bool(xp.all(outcome.n >= 0)):
+        raise SurefootError("an outcome's n must be 0 or more in every arm; got one that is negative or nan")
     for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
         if not bool(xp.all(xp.isfinite(x) | ~came)):
             raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
@@ -256,29 +251,39 @@ S = TypeVar("S", bound=State)
 def settle(s: S, harm_at_start: Array) -> S:
     """Stop, eliminate, name the winner and end, from the bounds in `s` and lower bounds on the harm at the start.
 
-    An arm whose harm at the start dose is above the limit is stopped. The leader is the active arm with the largest
-    lower bound; arms whose upper bound is at or below it are eliminated (Algorithm 1 writes <, Algorithm 2 <=; at
-    equality the arm is no better than the leader, so <= loses nothing). The leader itself is never compared with
-    itself, so the active set cannot become empty by elimination. With a tolerance, a leader whose lower bound is within
-    it of every rival's upper bound wins too.
+    The leader is the active arm with the largest lower bound; arms whose upper bound is at or below it are beaten
+    (Algorithm 1 writes <, Algorithm 2 <=; at equality the arm is no better than the leader, so <= loses nothing). The
+    leader is not compared with itself, so the active set cannot become empty by elimination. With a tolerance, a leader
+    whose lower bound is within it of every rival's upper bound wins too.
     """
+    xp, p = array_namespace(s.pulls), s.problem
+    active = (s.standing == ACTIVE) & ~(harm_at_start > p.limit)
+    low = xp.where(active, xp.maximum(s.lower, like(s.lower, -1e300)), -xp.inf)
+    leader = xp.argmax(low, axis=1)
+    bar = xp.max(low, axis=1, keepdims=True)
+    beaten = active & (s.upper <= bar)
+    near = active & (s.upper <= bar + (p.tolerance or 0.0))
+    return conclude(s, harm_at_start, leader, beaten, near, s.upper, bar + xp.zeros_like(low))
+
+
+def conclude(s: S, harm_at_start: Array, leader: Array, beaten: Array, near: Array, upper: Array, lower: Array) -> S:
+    """Stop arms whose harm at the start dose is above the limit, eliminate those that the `leader` has `beaten`, name a
+    winner where one arm is left or, with a tolerance, where all rivals are `near`, and end. `upper` and `lower` are the
+    numbers to give as the reason of an elimination."""
     xp, p = array_namespace(s.pulls), s.problem
     arms = xp.arange(len(p.arms), device=device(s.pulls))
     stops = (s.standing == ACTIVE) & (harm_at_start > p.limit)
     active = (s.standing == ACTIVE) & ~stops
-    low = xp.where(active, xp.maximum(s.lower, like(s.lower, -1e300)), -xp.inf)
-    leader = xp.argmax(low, axis=1, keepdims=True)
-    bar = xp.max(low, axis=1, keepdims=True)
-    beaten = active & (arms != leader) & (s.upper <= bar)
-    rival = active & ~beaten & (arms != leader)
+    others = arms != leader[:, None]
+    beaten = active & beaten & others
     left = xp.sum(xp.astype(active & ~beaten, xp.int64), axis=1)
 
-    known = (s.found > 0) & xp.any(active & (arms == s.winner[:, None]), axis=1)
+    known = (s.found > 0) & xp.any(active & ~beaten & (arms == s.winner[:, None]), axis=1)
     found = xp.where(known, s.found, xp.where(left == 1, BEST_ARM, xp.zeros_like(s.found)))
     if p.tolerance is not None:
-        near = xp.max(xp.where(rival, s.upper, -xp.inf), axis=1) <= bar[:, 0] + p.tolerance
-        found = xp.where((found == RUNNING) & (left > 1) & near, WITHIN_TOLERANCE, found)
-    winner = xp.where(found > 0, xp.where(known, s.winner, leader[:, 0]), -1)
+        close = xp.all(near | ~active | beaten | ~others, axis=1)
+        found = xp.where((found == RUNNING) & (left > 1) & close, WITHIN_TOLERANCE, found)
+    winner = xp.where(found > 0, xp.where(known, s.winner, leader), -1)
     ending = found
     if p.refine is not None:
         width = xp.sum(xp.where(arms == winner[:, None], s.unsafe - s.safe, 0.0), axis=1)
@@ -293,9 +298,9 @@ def settle(s: S, harm_at_start: Array) -> S:
         ending=ending,
         standing=xp.where(stops, STOPPED, xp.where(beaten, ELIMINATED, s.standing)),
         out_round=xp.where(out, s.rounds[:, None], s.out_round),
-        out_by=xp.where(beaten, leader, s.out_by),
-        out_upper=xp.where(beaten, s.upper, s.out_upper),
-        out_lower=xp.where(beaten, bar, xp.where(stops, harm_at_start, s.out_lower)),
+        out_by=xp.where(beaten, leader[:, None], s.out_by),
+        out_upper=xp.where(beaten, upper, s.out_upper),
+        out_lower=xp.where(beaten, lower, xp.where(stops, harm_at_start, s.out_lower)),
     )
 
 

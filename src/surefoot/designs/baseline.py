@@ -1,0 +1,70 @@
+"""What the baselines share: how wide their bounds are, and when they stop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..problem import Problem, SurefootError, number
+from .base import ACTIVE, Design, State, select, settle
+
+
+class AnyShape(Design):
+    """A design that takes problems of either shape."""
+
+    shape: ClassVar[Any] = "any"
+
+    def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> Any:
+        if trials < 1:
+            raise SurefootError(f"trials must be at least 1; got {trials}")
+        return self._within_budget(self.begin(problem, trials, xp))
+
+
+def number_or(name: str, value: Any, *words: str) -> Any:
+    """One of `words`, or a number above 0 that may come as a string (from a command line)."""
+    if value in words:
+        return value
+    try:
+        return number(name, float(value), above=0)
+    except (TypeError, ValueError):
+        raise SurefootError(f"{name} must be a number above 0 or one of {', '.join(words)}; got {value!r}") from None
+
+
+def finite_top(problem: Problem, name: str) -> NDArray[np.float64]:
+    """The largest doses, for designs that cannot do without."""
+    if endless := [arm.name for arm in problem.arms if math.isinf(arm.largest)]:
+        raise SurefootError(f"{name} needs a largest dose (max) for every arm; there is none for {', '.join(endless)}")
+    return problem.largest
+
+
+def abbasi_yadkori(problem: Problem, t: Array, L2: float, S: float, sigma: float) -> Array:
+    """beta_t of the paper's appendix, after Theorem 2 of Abbasi-Yadkori, Pal and Szepesvari (2011), with lambda = 1:
+    sigma sqrt(log(d (1 + (t - 1) L^2) / delta)) + S. `t` counts pulls of all arms; S bounds the parameter."""
+    d = len(problem.arms)
+    return sigma * np.sqrt(np.log(d * (1.0 + (t - 1.0) * L2) / problem.delta)) + S
+
+
+S = TypeVar("S", bound=State)
+
+
+def conclude(s: S, harm_at_start: Array, ready: Array = True) -> S:
+    """End where one arm's lower bound is above the upper bounds of all others at once, in the trials that are `ready`.
+
+    These designs eliminate nobody on the way, so until then an arm only leaves when its start dose is shown unsafe.
+    """
+    p = s.problem
+    if np.any((harm_at_start > p.limit) & (s.standing == ACTIVE)):
+        nobody_beaten = replace(s, upper=np.full_like(s.upper, np.inf))
+        s = replace(settle(nobody_beaten, harm_at_start), upper=s.upper)
+    active = s.standing == ACTIVE
+    bar = np.max(np.where(active, s.lower, -np.inf), axis=1, keepdims=True) + (p.tolerance or 0.0)
+    close = (np.sum(active & (s.upper > bar), axis=1) <= 1) & ready
+    if not np.any(close):
+        return s
+    ended = settle(s, np.full_like(s.lower, -np.inf))
+    return select(close & (ended.found > 0), ended, s)

@@ -1,0 +1,287 @@
+"""Surefoot-Monotonic: the guarantee of SafeBAI-Monotonic with all data pooled. Theorem 2 of docs/guarantees.md.
+
+For every arm there is a ladder of doses, and for every rung j three bets run, each with the log of its wealth:
+- `calm`: that harm at the rung is above limit + slack is refuted. If it were, harm at any dose a would be above
+  limit + slack - K (rung - a) (Lipschitz; for a above the rung: monotone), and readings at a below that speak against it.
+- `good`: the same with the limit.
+- `over`: that harm at the rung is at or below the limit is refuted, by readings at doses at or below the rung.
+The stake on each reading is set before it is taken, from the estimate of the harm so far, so each wealth is a
+supermartingale where what it bets against is true; all pulls count for all rungs. Rungs are certified in order, from
+below (calm, good) or from above (over). What is bet against is nested in the same order, so the first false certificate
+has to be at one fixed rung, and no union over rungs is paid.
+
+Dose. A pull is at a rung that is calm for certain. A rival climbs until its harm looks to be above the limit, and stays
+there until that is shown. The leader never needs to go over the limit: it is pulled at its highest good rung.
+
+Verdict. As in Surefoot-Linear, "arm k is best" is tested for every k by the product of two bets at every level x of
+effect: that k's value is at least x, by its pulls at the dose where it stays (once that dose is known to be over the
+limit, or if it is the largest dose); and that all others' are at most x, by the pulls of the leading arm at good rungs.
+Where the effect is steep, the rival comes down by halves, as in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like, pick, scatter
+from ..bounds import Mixture, log_mixture
+from ..problem import Problem, Shape, number
+from .base import ACTIVE, Cohort, Design, Outcome, State, blank, conclude, wanted
+
+# Shares of delta: doses calm, doses good (an arm each), the best arm's dose over the limit, verdict, stop at the start
+CALM, GOOD, OVER, VERDICT, STOP = 0.3, 0.2, 0.15, 0.3, 0.05
+GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.15)  # in units of the difference seen so far
+ARR_E, ARR, STK, STKO, FADE, LOW, DESC = 0.25, 0.3, 0.5, 0.0, 2.0, 0.06, 2.0
+FINENESS, MOST_RUNGS = 12, 600  # rungs to a slack, and how many there may be
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonotonicState(State):
+    """Wealth by rung (trials, arms, rungs), recent sums for estimates, and the two sums of bets for the verdict."""
+
+    calm: Array
+    good: Array
+    over: Array
+    n: Array
+    dose: Array  # where the arm is
+    calm_to: Array  # the highest dose certified not to exceed limit + slack
+    near_n: Array  # recent pulls, those at lower doses fading, and their effects and harms
+    near_effect: Array
+    near_harm: Array
+    stay: Array  # the dose at which a rival stays to be shown over the limit; inf while it climbs
+    moves: Array  # how often that was changed
+    below: Array  # a dose that looks to be below the limit; bisection goes on above it
+    bet_v: Array  # bets at `stay`, against a value of x or more
+    bet_w: Array
+    bet_y: Array
+    led_v: Array  # bets while leading, at good rungs, against a value of x or less
+    led_w: Array
+    led_y: Array
+    scale: Array
+    leading: Array
+    want: Array
+
+
+@dataclass(frozen=True)
+class SurefootMonotonic(Design):
+    """The paper's guarantee for monotone curves with all data pooled.
+
+    growth: decide again after an arm has this share more pulls; cohort: and at least so many. growth=0 and cohort=3 is
+    fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm to begin with.
+    """
+
+    growth: float = 0.1
+    cohort: int = 1
+    first: int = 10
+
+    name: ClassVar[str] = "surefoot-monotonic"
+    shape: ClassVar[Shape] = "monotonic"
+    chunk: ClassVar[int] = 256
+
+    def __post_init__(self) -> None:
+        number("growth", self.growth, least=0)
+        number("cohort", self.cohort, least=1)
+        number("first", self.first, least=1)
+
+    def ladder(self, problem: Problem) -> Any:
+        """Doses (arms, rungs), the last one repeated to fill up."""
+        rows = []
+        for arm in problem.arms:
+            width = (arm.max - arm.start) * arm.lipschitz * FINENESS / (problem.slack or 1.0)
+            count = min(max(math.ceil(width), 1), MOST_RUNGS) + 1
+            rows.append(np.array(arm.levels) if arm.levels else np.linspace(arm.start, arm.max, count))
+        most = max(map(len, rows))
+        return np.stack([np.concatenate([row, np.full(most - len(row), row[-1])]) for row in rows])
+
+    def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
+        first = blank(problem, trials, xp)
+        zero, none = xp.zeros_like(first["safe"]), xp.zeros_like(first["standing"])
+        rungs = xp.zeros((trials, *self.ladder(problem).shape), dtype=xp.float64)
+        names = ("near_n", "near_effect", "near_harm", "bet_v", "bet_w", "bet_y", "led_v", "led_w", "led_y")
+        return MonotonicState(
+            **first, **{name: zero for name in names}, calm=rungs, good=rungs, over=rungs, n=none, dose=first["safe"], calm_to=first["safe"],
+            stay=zero + xp.inf, moves=none, below=first["safe"], scale=zero, leading=xp.zeros_like(first["pulls"]) - 1,
+            want=none + self.first,
+        )  # fmt: skip
+
+    def plan(self, state: MonotonicState, u: Array) -> Cohort:
+        return Cohort(state.dose, state.want)
+
+    def harm(self, s: MonotonicState) -> tuple[Array, Array]:
+        """The harm at the present dose as estimated from recent pulls, and its standard error."""
+        xp, p = array_namespace(s.pulls), s.problem
+        n = xp.maximum(s.near_n, 1e-9)
+        guess = p.limit - 0.5 * (p.ceiling - p.limit)
+        return xp.where(s.near_n > 0, s.near_harm / n, guess), p.noises[1].scale / xp.sqrt(xp.maximum(n, 1.0))
+
+    def learn(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> MonotonicState:
+        xp, p, s = array_namespace(state.pulls), state.problem, state
+        came = outcome.n > 0
+        n, a = xp.astype(outcome.n, xp.float64), cohort.dose
+        effect, harm = (xp.where(came, x, 0.0) for x in (outcome.effect, outcome.harm))
+        rung, K = like(n, self.ladder(p)), like(n, p.lipschitz)[:, None]
+        var = p.noises[1].scale ** 2
+
+        # Wealth by rung; the stakes come from the estimate before these readings
+        seen, error = (x[..., None] for x in self.harm(s))
+        gap = K * xp.maximum(rung - a[..., None], 0.0)
+        wealth = {}
+        for name, bound in (("calm", p.ceiling), ("good", p.limit)):
+            least = bound - gap  # the harm there would be here, if at that rung it were above the bound
+            stake = xp.maximum(least - seen - STK * error, 0.0) / var
+            wealth[name] = getattr(s, name) + stake * (n[..., None] * least - harm[..., None]) - 0.5 * stake**2 * var * n[..., None]
+        stake = xp.where(rung >= a[..., None], xp.maximum(seen - p.limit - STKO * error, 0.0), 0.0) / var
+        wealth["over"] = s.over + stake * (harm[..., None] - n[..., None] * p.limit) - 0.5 * stake**2 * var * n[..., None]
+
+        # Bets for the verdict: at the dose where a rival stays, and on the leader at doses known to be good
+        arms = xp.arange(len(p.arms), device=device(n))
+        sy = p.noises[0].scale
+        staying = came & ((a >= s.stay) | (a >= like(n, p.largest)))
+        leads = came & (arms == s.leading[:, None]) & (a <= s.safe)
+        bet, led = (xp.where(x, s.scale, 0.0) for x in (staying, leads))
+        s = replace(
+            s, **wealth, rounds=s.rounds + 1, n=s.n + outcome.n,
+            near_n=s.near_n + n, near_effect=s.near_effect + effect, near_harm=s.near_harm + harm,
+            bet_v=s.bet_v + n * bet * bet, bet_w=s.bet_w + n * bet, bet_y=s.bet_y + bet * effect / sy,
+            led_v=s.led_v + n * led * led, led_w=s.led_w + n * led, led_y=s.led_y + led * effect / sy,
+        )  # fmt: skip
+        return self.decide(s)
+
+    def decide(self, s: MonotonicState) -> MonotonicState:
+        xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
+        arms = xp.arange(d, device=device(s.near_n))
+        rung, M, K = like(s.near_n, self.ladder(p)), like(s.near_n, p.largest), like(s.near_n, p.lipschitz)
+        slack = p.ceiling - p.limit
+
+        # Certificates, in order along the ladder; the start dose is safe to begin with
+        seen, error = self.harm(s)
+        calm = xp.maximum(climbed(rung, s.calm >= math.log(d / (CALM * p.delta))), s.calm_to)
+        safe = xp.maximum(climbed(rung, s.good >= math.log(d / (GOOD * p.delta))), s.safe)
+        is_over = s.over >= math.log(1 / (OVER * p.delta))
+        is_over = xp.flip(xp.cumulative_sum(xp.flip(xp.astype(~is_over, xp.int64), axis=-1), axis=-1), axis=-1) == 0
+        unsafe = xp.minimum(xp.min(xp.where(is_over, rung, M[:, None]), axis=-1), s.unsafe)
+        stopped = s.over[..., 0] >= math.log(d / (STOP * p.delta))
+        harm_at_start = xp.where(stopped, p.ceiling, -xp.inf)
+        live = (s.standing == ACTIVE) & ~stopped
+
+        # Who leads: the largest effect at a dose that looks to be below the limit
+        effect = s.near_effect / xp.maximum(s.near_n, 1e-9)
+        noise = p.noises[0].scale / xp.sqrt(xp.maximum(s.near_n, 1.0))
+        estimate = xp.where((s.near_n > 0) & ((seen <= p.limit) | (s.dose <= safe)), effect, s.estimate)
+        leader = xp.argmax(xp.where(live, xp.maximum(estimate, -1e300), -xp.inf), axis=1)
+        rival = live & (arms != leader[:, None])
+        best, best_noise = pick(estimate, leader), pick(noise, leader)
+        apart = xp.abs(best - effect)
+        scale = xp.maximum(apart, xp.hypot(noise, best_noise)) / p.noises[0].scale
+        nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
+        scale = xp.where(arms == leader[:, None], xp.where(xp.isfinite(nearest), nearest, scale), scale)
+
+        # What a rival has to show: that it stays over the limit (or at the largest dose)
+        staying = xp.isfinite(s.stay)
+        ready = staying & ((unsafe <= s.stay) | (s.stay >= M))
+        s = replace(s, calm_to=calm, safe=safe, unsafe=unsafe, estimate=estimate, scale=scale)
+        beaten, near, level = self.judge(s, leader, rival & ready)
+        s = conclude(s, harm_at_start, leader, beaten, near, level, level)
+        rival = rival & ~beaten
+        left = xp.sum(xp.astype(rival, xp.int64), axis=1, keepdims=True)
+
+        # Where a rival goes. It arrives where harm looks to be a third of the slack above the limit.
+        arrives = ~staying & (s.near_n > 0) & ((seen - ARR_E * error >= p.limit + ARR * slack) | (s.dose >= M))
+        shown = ~staying & (unsafe < M)
+        stay = xp.where(shown, unsafe, xp.where(arrives, s.dose, s.stay))
+        # Too low to be shown over the limit: on upwards, or halfway back to a dose that is known to be
+        low = staying & ~ready & (seen + 0.5 * error < p.limit + LOW * slack) & (error < 0.25 * slack)
+        under_it = ~staying & (s.near_n > 0) & (seen + 0.5 * error < p.limit)
+        below = xp.where(low, s.stay, xp.where(under_it, s.dose, s.below))
+        # Shown, but with an effect above the leader's: the leader climbs, or if it is closer to the limit, the rival descends
+        lead_gap = p.limit - pick(xp.where(s.dose <= safe, seen, xp.full_like(seen, p.limit)), leader)
+        lead_top = pick(safe, leader) >= pick(M + 0.0 * seen, leader)
+        clash = ready & (s.stay < xp.inf) & (effect + noise > best - best_noise)
+        descends = clash & rival & ((DESC * (seen - p.limit) >= lead_gap) | lead_top) & (unsafe <= s.stay) & (noise < 4 * (seen - p.limit) + 1.0)
+        below = xp.maximum(below, safe)
+        halfway = xp.max(xp.where(rung <= ((below + unsafe) / 2)[..., None], rung, -xp.inf), axis=-1)
+        descends = descends & (halfway > below) & (halfway < s.stay)
+        rises = low & (unsafe < M) & (halfway > below) & (halfway < unsafe)
+        stay = xp.where(descends | rises, halfway, xp.where(low, xp.inf, stay))
+        changed = descends | low
+        keep = xp.where(changed, 0.0, 1.0)
+        rival_dose = xp.where(xp.isfinite(stay), stay, xp.minimum(calm, M))
+        refining = (s.found > 0)[:, None] & (arms == s.winner[:, None]) & (s.rounds % 2 == 0)[:, None]
+        is_leader = (arms == leader[:, None]) & (s.found == 0)[:, None]
+        dose = xp.where(is_leader | refining, safe, rival_dose)
+        dose = xp.where(wanted(s), dose, s.dose)
+        fade = xp.exp(-FADE * K * xp.abs(dose - s.dose) / xp.maximum(p.ceiling - seen, 0.25 * slack))
+
+        # Whom to pull: rivals that have something to show of their harm; else leader or rival, the less known of the two
+        n = xp.astype(s.n, xp.float64)
+        lead_n = pick(s.led_v / xp.maximum(s.scale, 1e-9) ** 2, leader)
+        own_n = s.bet_v / xp.maximum(s.scale, 1e-9) ** 2
+        asks_leader = rival & ready & ~descends & (clash | (own_n * xp.sqrt(left) > lead_n))
+        lead_turn = xp.any(asks_leader, axis=1, keepdims=True) | (5 * pick(n, leader) < xp.max(xp.where(rival, n, 0.0), axis=1, keepdims=True))
+        chosen = xp.where(arms == leader[:, None], lead_turn, rival & (~ready | descends | ~asks_leader))
+        chosen = xp.where((s.found > 0)[:, None], arms == s.winner[:, None], chosen)
+        size = xp.maximum(xp.ceil(self.growth * n), float(self.cohort))
+        enough = xp.ceil(xp.where(ready, 8 * (math.log(1 / (VERDICT * p.delta)) + 3) / s.scale**2, xp.inf))
+        size = xp.where(ready | (arms == leader[:, None]), xp.minimum(size, xp.maximum(enough, xp.maximum(xp.ceil(0.2 * self.growth * n), float(self.cohort)))), size)
+        size = xp.where(s.n > 0, xp.where(chosen, size, 0.0), float(self.first))
+        return replace(
+            s, stay=stay, below=below, moves=s.moves + xp.astype(changed, xp.int64), dose=dose,
+            near_n=s.near_n * fade, near_effect=s.near_effect * fade, near_harm=s.near_harm * fade,
+            bet_v=s.bet_v * keep, bet_w=s.bet_w * keep, bet_y=s.bet_y * keep, leading=leader,
+            want=xp.astype(xp.where(wanted(s), xp.where(size < 1e15, size, 1e15), 0.0), xp.int64),
+        )  # fmt: skip
+
+    def judge(self, s: MonotonicState, leader: Array, which: Array) -> tuple[Array, Array, Array]:
+        """Which of these rivals' claims to be best are refuted, which are within the tolerance, and the level x."""
+        xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
+        level = xp.zeros_like(s.safe)
+        beaten = near = xp.zeros_like(which)
+        row, arm = xp.nonzero(which)
+        if row.shape[0] == 0:
+            return beaten, near, level
+        sy = p.noises[0].scale
+
+        def of(x: Array) -> Array:
+            return xp.take(xp.reshape(x, (-1,)), row * d + arm)[:, None]
+
+        k_v, k_w, k_y, moves = (of(x) for x in (s.bet_v, s.bet_w, s.bet_y, xp.astype(s.moves, xp.float64)))
+        cost = math.log(0.6) + moves * math.log(0.4)  # every place to stay has a share of the stake set aside for it
+        mean = k_y / xp.maximum(k_w, 1e-12)
+        lead = xp.take(leader, row)[:, None]
+        b = [xp.take(x, row, axis=0) for x in (s.led_v, s.led_w, s.led_y)]
+        lead_mean = xp.take_along_axis(b[2] / xp.maximum(b[1], 1e-12), lead, axis=1)
+        mine = xp.arange(d, device=device(row)) == arm[:, None]
+        named = xp.arange(d, device=device(row)) == lead
+
+        def refuted(goal: float, shift: float, who: Array) -> Array:
+            steps = xp.asarray([-0.2 + 1.4 * i / 95 for i in range(96)], device=device(row))
+            x = mean - shift / sy + (lead_mean - mean + shift / sy) * steps
+            up = xp.where(who[:, None, :], b[2][:, None, :] - x[..., None] * b[1][:, None, :], 0.0)
+            up = log_mixture(up, xp.where(who, b[0], 0.0)[:, None, :] + xp.zeros_like(up), GAP)
+            up = xp.sum(up, axis=-1)
+            down = log_mixture((x + shift / sy) * k_w - k_y, k_v + xp.zeros_like(x), GAP) + cost
+            # between two levels, the least evidence of each kind; beyond the last ones, what was never bet
+            nothing = math.log(GAP.nothing)
+            count = xp.sum(xp.astype(who & (b[0] > 0), xp.float64), axis=1)
+            inner = xp.min(up[:, 1:] + down[:, :-1], axis=1)
+            outer = xp.minimum(up[:, 0] + nothing + cost[:, 0], nothing * count + down[:, -1])
+            return (xp.minimum(inner, outer) >= goal) & (lead_mean > mean - shift / sy)[:, 0]
+
+        share = VERDICT * p.delta * (1.0 if p.tolerance is None else 0.5)
+        beaten = which & scatter(which, refuted(math.log(1 / share), 0.0, ~mine))
+        if p.tolerance is not None:
+            near = which & scatter(which, refuted(math.log((d - 1) / share), p.tolerance, named))
+        level = scatter(which, xp.reshape(0.5 * (mean + lead_mean) * sy, (-1,)))
+        return beaten, near, level
+
+
+def climbed(rung: Array, certain: Array) -> Array:
+    """The highest rung such that it and all below are certain; the lowest always is."""
+    xp = array_namespace(certain)
+    gaps = xp.cumulative_sum(xp.astype(~certain[..., 1:], xp.int64), axis=-1)
+    return xp.max(xp.where(xp.concat([xp.zeros_like(gaps[..., :1]), gaps], axis=-1) == 0, rung, -xp.inf), axis=-1)

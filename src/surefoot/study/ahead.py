@@ -1,0 +1,218 @@
+"""Looking ahead, and looking at what might have been: the decision table, the forecast and the tipping points.
+
+All three play the design on from a state of the study with readings that nobody has seen: `tell` is pure, so this costs
+one call for a whole table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..designs.base import ENDINGS, RUNNING, STANDINGS, Cohort, Outcome, repeat, take
+from ..problem import SurefootError
+from ..scenario import Scenario
+from .fold import View
+from .given import Given
+from .guard import Came, refusal
+
+
+def preview(
+    view: View, harm: Sequence[float] | None = None, effect: Sequence[float] | None = None
+) -> list[dict[str, Any]]:
+    """The decision table: what the open cohort's mean harm and mean effect in one arm would lead to.
+
+    One row an arm and pair of means, the other arms being at their means so far (those without a reading at a harm of
+    the limit and an effect of 0): the dose it would be certified for, its standing and how the study would end.
+    """
+    given, problem = view.open, view.problem
+    if given is None:
+        return []
+    base = [_so_far(view, given, arm) for arm in range(len(given.n))]
+    rows = []
+    for arm, n in enumerate(given.n):
+        if not n:
+            continue
+        e0, h0 = base[arm]
+        wide = [4 * noise.scale / math.sqrt(n) for noise in problem.noises]
+        low, high = min(h0, problem.limit) - wide[1], max(h0, problem.ceiling) + wide[1]
+        grids = [
+            list(effect) if effect is not None else np.linspace(e0 - wide[0], e0 + wide[0], 3).tolist(),
+            list(harm) if harm is not None else np.linspace(low, high, 7).tolist(),
+        ]
+        for r, noise in enumerate(problem.noises):
+            if noise.kind == "bernoulli":  # a mean of n zeros and ones
+                grids[r] = sorted({min(max(round(x * n), 0), n) / n for x in grids[r]})
+        pairs = [(e, h) for h in grids[1] for e in grids[0]]
+        means = np.repeat(np.array([base]), len(pairs), axis=0)
+        means[:, arm] = pairs
+        after = _tell(view, given, view.before[given.number - 1], means)
+        asked = view.design.ask(after, np.full((len(pairs), view.design.draws), 0.5))
+        for k, (e, h) in enumerate(pairs):
+            winner = int(after.winner[k])
+            rows.append(
+                {
+                    "arm": problem.names[arm],
+                    "harm": h,
+                    "effect": e,
+                    "standing": STANDINGS[int(after.standing[k, arm])],
+                    "certified": float(after.safe[k, arm]),
+                    "next": {"dose": float(asked.dose[k, arm]), "n": int(asked.n[k, arm])} if asked.n[k, arm] else None,
+                    "ending": ENDINGS[int(after.ending[k])],
+                    "winner": problem.names[winner] if winner >= 0 else None,
+                }
+            )
+    return rows
+
+
+def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
+    """An arm's mean effect and harm in this cohort, else in the last before it that has any."""
+    for cohort in reversed(view.cohorts[: given.number]):
+        means = []
+        for values in (cohort.effect, cohort.harm):
+            seen = [x for x in values[cohort.offset[arm] : cohort.offset[arm + 1]] if x == x]
+            means.append(math.fsum(seen) / len(seen) if seen else math.nan)
+        if not math.isnan(sum(means)):
+            return means[0], means[1]
+    return 0.0, view.problem.limit
+
+
+def _tell(view: View, given: Given, state: Any, means: Any) -> Any:
+    """Clones of a state, each told this cohort with other means, (clones, arms, 2)."""
+    n = np.repeat(np.array([given.n]), len(means), axis=0)
+    cohort = Cohort(np.repeat(np.array([[a for a, _ in given.asked]]), len(means), axis=0), n)
+    return view.design.tell(repeat(state, len(means)), cohort, Outcome(n, n * means[..., 0], n * means[..., 1]))
+
+
+def forecast(view: View, scenarios: Sequence[Scenario], trials: int, seed: int) -> list[dict[str, Any]]:
+    """How many pulls are still to go, by simulation from the present state, if a scenario were the truth.
+
+    Readings that the open cohort has already count as they are. Pauses, voids and corrections are not foreseen.
+    """
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise SurefootError(f"trials must be a whole number of at least 1; got {trials!r}")
+    return [_forecast(view, scenario, trials, np.random.default_rng([seed, k])) for k, scenario in enumerate(scenarios)]
+
+
+def _forecast(view: View, scenario: Scenario, trials: int, rng: np.random.Generator) -> dict[str, Any]:
+    problem, design = view.problem, view.design
+    scenario.check(problem)
+    state = repeat(view.state, trials)
+    pulls = np.zeros(trials, np.int64)
+    rows = np.arange(trials)
+    ending = np.array(state.ending)
+    winner = np.array(state.winner)
+    given = view.open if view.standing in ("running", "paused") else None
+    while True:
+        done = np.asarray(state.ending) != RUNNING
+        ending[rows], winner[rows] = state.ending, state.winner
+        if done.all() or view.stopped:
+            break
+        rows, state = rows[~done], take(state, np.flatnonzero(~done))
+        if given is not None:
+            came = [[(e, h) for arm, _, e, h in given.readings() if arm == i] for i in range(len(given.n))]
+            had = np.array([len(x) for x in came])
+            cohort = Cohort(np.tile([a for a, _ in given.asked], (len(rows), 1)), np.tile(given.n, (len(rows), 1)))
+            sums = [np.array([math.fsum(pair[r] for pair in x) for x in came]) for r in (0, 1)]
+            n, given = cohort.n - had, None
+        else:
+            cohort = design.ask(state, rng.random((len(rows), design.draws)))
+            n, sums = cohort.n, [np.zeros(len(problem.arms))] * 2
+        effect, harm, _ = scenario.draw(rng, problem, cohort.dose, n, state.pulls)
+        pulls[rows] += n.sum(axis=1)
+        state = design.tell(state, cohort, Outcome(cohort.n, sums[0] + effect, sums[1] + harm))
+    return {
+        "scenario": scenario.name,
+        "trials": trials,
+        "pulls": {
+            "mean": float(pulls.mean()),
+            "se": float(pulls.std(ddof=1) / math.sqrt(trials)) if trials > 1 else 0.0,
+            **{f"p{q}": float(np.quantile(pulls, q / 100)) for q in (10, 50, 90)},
+        },
+        "endings": {name: int((ending == k).sum()) for k, name in enumerate(ENDINGS) if (ending == k).any()},
+        "winners": {name: float((winner == i).mean()) for i, name in enumerate(problem.names) if (winner == i).any()},
+    }
+
+
+def tipping(view: View) -> list[dict[str, Any]]:
+    """For every cohort and arm with drop-outs: how far their readings would have to lie from the others' before the
+    decision of that cohort changed, or a dose given next was not certified. Other arms and cohorts stay as they are.
+    """
+    return [
+        _tip(view, given, arm, count)
+        for given in view.cohorts
+        if given.closed
+        for arm, count in _dropped(view, given).items()
+    ]
+
+
+def _dropped(view: View, given: Given) -> dict[int, int]:
+    """Drop-outs by arm, whether they count as a reading or somebody took over."""
+    count: dict[int, int] = {}
+    for event in view.notes:
+        if event.kind == "voided":
+            cohort, place = view._place(event.data["id"])
+            if cohort is given:
+                count[given.arm(place)] = count.get(given.arm(place), 0) + 1
+    return count
+
+
+def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
+    problem, state = view.problem, view.before[given.number - 1]
+    kept = [(given.arm(p), given.effect[p], given.harm[p]) for p in _read(given) if p not in given.voids]
+    means = np.zeros((1, len(given.n), 2))
+    for i in range(len(given.n)):
+        if own := [(e, h) for a, e, h in kept if a == i]:
+            means[0, i] = math.fsum(e for e, _ in own) / len(own), math.fsum(h for _, h in own) / len(own)
+    seen = sum(1 for a, *_ in kept if a == arm)
+    share = count / (count + seen)
+    factual = _decision(view.before[given.number] if given.number < len(view.before) else view.state)
+    following = view.cohorts[given.number] if given.number < len(view.cohorts) else None
+    rounds = [cohort.round for cohort in view.cohorts[: given.number]]
+    at = (arm, given.dose[arm])
+
+    def unchanged(r: int, x: float) -> bool:
+        """Whether the cohort is decided as it was, and its arm's next dose certified, had the drop-outs averaged x."""
+        changed = means.copy()
+        changed[0, arm, r] += share * (x - means[0, arm, r])
+        if _decision(_tell(view, given, state, changed)) != factual:
+            return False
+        if r == 0 or following is None or not following.n[arm] or at not in rounds[-1].came:
+            return True
+        n = rounds[-1].came[at].n
+        last = rounds[-1]._replace(came={**rounds[-1].came, at: Came(n, 0.0, n * float(changed[0, arm, 1]))})
+        return refusal(problem, view.theorem_of([*rounds[:-1], last]), arm, following.dose[arm]) is None
+
+    row: dict[str, Any] = {"cohort": given.number, "arm": problem.names[arm], "dropped": count, "read": seen}
+    for r, reading in enumerate(("effect", "harm")):
+        noise = problem.noises[r]
+        others = float(means[0, arm, r])
+        far = (0.0, 1.0) if noise.kind == "bernoulli" else (others - 50 * noise.scale, others + 50 * noise.scale)
+        below, above = (_edge(partial(unchanged, r), others, end) for end in far)
+        row[reading] = {"others": others, "below": below, "above": above}
+    return row
+
+
+def _read(given: Given) -> list[int]:
+    """The places with complete readings."""
+    return [p for p in range(given.size) if given.effect[p] == given.effect[p] and given.harm[p] == given.harm[p]]
+
+
+def _decision(state: Any) -> tuple[Any, ...]:
+    return tuple(state.standing[0].tolist()), int(state.winner[0]), int(state.ending[0])
+
+
+def _edge(holds: Callable[[float], bool], inside: float, outside: float) -> float | None:
+    """Where it ceases to hold on the way out, by bisection; None where it holds all the way."""
+    if not holds(inside):
+        return inside
+    if holds(outside):
+        return None
+    for _ in range(40):
+        middle = 0.5 * (inside + outside)
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return outside

@@ -1,0 +1,73 @@
+"""Simulated subjects for a real study, and the story of it in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..designs import Design
+from ..problem import Problem
+from ..scenario import Scenario
+from .fold import Assignment
+from .story import story_data
+from .study import Study
+
+
+def simulated(
+    problem: Problem, scenario: Scenario, assignments: Sequence[Assignment], seed: int
+) -> list[dict[str, Any]]:
+    """A reading for each assignment, as if the scenario were the truth: rows for `tell_many`.
+
+    A subject's readings depend on the seed, the cohort's first subject and the place among those asked for.
+    """
+    if not assignments:
+        return []
+    rng = np.random.default_rng([seed, assignments[0].subject])
+    arm = np.array([problem.names.index(a.arm) for a in assignments])
+    n = np.eye(len(problem.arms), dtype=np.int64)[arm]
+    dose = np.where(n > 0, np.array([[a.dose] for a in assignments]), problem.starts)
+    effect, harm, _ = scenario.draw(rng, problem, dose, n, np.array([a.subject - 1 for a in assignments]))
+    rows = np.arange(len(arm))
+    return [
+        {"id": a.id, "effect": e, "harm": h}
+        for a, e, h in zip(assignments, effect[rows, arm].tolist(), harm[rows, arm].tolist(), strict=True)
+    ]
+
+
+def play(path: Path, problem: Problem, scenario: Scenario, design: Design, seed: int) -> Study:
+    """A whole study in a new SQLite file. One that is there already is replaced: it is a demonstration."""
+    for old in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        old.unlink(missing_ok=True)
+    study = Study.create(path, "demo", problem, design, actor="demo", seed=seed)
+    while asked := study.ask():
+        study.tell_many(simulated(problem, scenario, asked, seed))
+    return study
+
+
+def tell(console: Console, study: Study, scenario: Scenario) -> None:
+    """Cohort by cohort: how many subjects at which dose, and what was known of each arm after it."""
+    view = study.view
+    p, truth, arms = view.problem, scenario.truth(view.problem), story_data(view)
+    table = Table("cohort", "subjects", *p.names, title=f"One study, {view.design.name}", title_justify="left")
+    for k, given in enumerate(view.cohorts):
+        cells = []
+        for i, arm in enumerate(arms):
+            if not given.n[i]:
+                cells.append("rests" if arm.out is None or arm.subjects[k] < arm.out[0] else "out")
+                continue
+            low, high = arm.lower[k], arm.upper[k]
+            text = f"{given.n[i]:,} at {given.dose[i]:.3g}"
+            text += f"  {low:.2f}…{'' if np.isinf(high) else f'{high:.2f}'}" if np.isfinite(low) else ""
+            cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.subjects[k] else ""))
+        table.add_row(str(given.number), f"{arms[0].subjects[k]:,}", *cells)
+    console.print(table)
+    verdict = study.verdict()
+    console.print(f"[bold]Verdict: {verdict.endings()[0]}[/] after {view.subjects:,} subjects.")
+    for i, name in enumerate(p.names):
+        known = f"[dim](in truth {truth.value[i]:.3g} at dose {truth.dose[i]:.3g})[/]"
+        console.print(f"  {name}: {verdict.reason(i)} {known}")

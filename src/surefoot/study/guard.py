@@ -1,0 +1,125 @@
+"""The guard: the designs' safety theorems once more, from raw readings, in plain scalar code.
+
+It shares nothing with the designs: a dose that the two do not both certify is not released. A theorem is one function
+of the problem, the design's options and the rounds so far; it returns an upper bound on the harm of any arm at any
+dose, and all its bounds hold together with probability at least 1 - delta. A design whose name is not in `THEOREMS`
+cannot run a live study.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..problem import Problem
+
+CLOSE = 1e-9  # how far guard and design may differ, relative to the limit
+
+
+class Came(NamedTuple):
+    """Readings of one arm at one dose in one round."""
+
+    n: int
+    effect: float  # sums
+    harm: float
+
+
+class Round(NamedTuple):
+    """What the design asked of every arm (dose, pulls), and what came back by arm and dose actually given."""
+
+    asked: tuple[tuple[float, int], ...]
+    came: dict[tuple[int, float], Came]
+
+
+Bound = Callable[[int, float], float]
+Theorem = Callable[[Problem, Mapping[str, Any], Sequence[Round]], Bound]  # the mapping: the design's options
+
+
+def summed(readings: Iterable[tuple[int, float, float, float]]) -> dict[tuple[int, float], Came]:
+    """Readings (arm, dose, effect, harm), summed exactly by arm and dose."""
+    lists: dict[tuple[int, float], tuple[list[float], list[float]]] = {}
+    for arm, dose, effect, harm in readings:
+        effects, harms = lists.setdefault((arm, dose), ([], []))
+        effects.append(effect)
+        harms.append(harm)
+    return {at: Came(len(e), math.fsum(e), math.fsum(h)) for at, (e, h) in lists.items()}
+
+
+def stages(rounds: Sequence[Round]) -> Iterator[dict[int, tuple[float, int, float]]]:
+    """The complete stages of a staged design: arm -> dose, pulls, sum of harms.
+
+    A stage is complete once every arm has the pulls asked of it, at the dose asked; it may take several rounds. Other
+    doses are set aside, and so are more pulls than were asked for: the bounds are for a number fixed beforehand.
+    """
+    stage: dict[int, tuple[float, int, float]] = {}
+    for round_ in rounds:
+        short = False
+        for arm, (dose, asked) in enumerate(round_.asked):
+            came = round_.came.get((arm, dose), Came(0, 0.0, 0.0))
+            if asked and came.n <= asked:
+                _, n, harm = stage.get(arm, (dose, 0, 0.0))
+                stage[arm] = (dose, n + came.n, harm + came.harm)
+            short |= asked > 0 and came.n != asked
+        if stage and not short:
+            yield stage
+            stage = {}
+
+
+def _sigma(problem: Problem) -> float:
+    effect, harm = problem.noises
+    return max(effect.scale, harm.scale)
+
+
+def safebai_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequence[Round]) -> Bound:
+    """Lemma 1 of the paper. In epoch l every mean of n readings is within sigma sqrt(2 log(8 d l^2/delta)/n) of the
+    truth, all together with probability 1 - delta; harm is a slope times the dose."""
+    d, sigma = len(problem.arms), _sigma(problem)
+    slope = [math.inf] * d
+    for l, stage in enumerate(stages(rounds), 1):
+        for arm, (dose, n, harm) in stage.items():
+            radius = sigma * math.sqrt(2 * math.log(8 * d * l * l / problem.delta) / n)
+            slope[arm] = min(slope[arm], (harm / n + radius) / dose)
+    return lambda arm, dose: dose * slope[arm]
+
+
+def safebai_monotonic(problem: Problem, options: Mapping[str, Any], rounds: Sequence[Round]) -> Bound:
+    """Lemma 13 of the paper. In Estimate t the mean of n readings is within sigma sqrt(2 log(8 t^2/delta)/n) of the
+    truth, all together with probability 1 - delta; harm never falls, and rises by at most K for each unit of dose."""
+    sigma, t = _sigma(problem), 0
+    known: list[list[tuple[float, float]]] = [[] for _ in problem.arms]
+    for stage in stages(rounds):
+        for arm in sorted(stage):
+            dose, n, harm = stage[arm]
+            t += 1
+            known[arm].append((dose, harm / n + sigma * math.sqrt(2 * math.log(8 * t * t / problem.delta) / n)))
+
+    def bound(arm: int, dose: float) -> float:
+        K = problem.arms[arm].lipschitz
+        return min((upper + K * max(dose - a, 0.0) for a, upper in known[arm]), default=math.inf)
+
+    return bound
+
+
+THEOREMS: dict[str, Theorem] = {"safebai-linear": safebai_linear, "safebai-monotonic": safebai_monotonic}
+
+
+def default(shape: str) -> str:
+    """The design of a live study where none is asked for."""
+    return next(name for name in (f"surefoot-{shape}", f"safebai-{shape}") if name in THEOREMS)
+
+
+def refusal(problem: Problem, bound: Bound, arm: int, dose: float) -> str | None:
+    """Why this dose of this arm may not be given; None where it may."""
+    it, ceiling = problem.arms[arm], problem.ceiling
+    here = f"{it.name} at dose {dose:.6g}"
+    if not math.isfinite(dose) or dose > it.largest + CLOSE * abs(it.largest):
+        return f"{here} is above its largest dose {it.largest:.6g}"
+    if it.levels is not None and dose not in it.levels:
+        return f"{here} is none of its levels {', '.join(f'{x:g}' for x in it.levels)}"
+    if dose <= it.start:
+        return None  # known to be safe
+    upper = bound(arm, dose)
+    if upper <= ceiling + CLOSE * max(abs(problem.limit), abs(ceiling)):
+        return None
+    return f"{here}: the design certifies it, but the guard can only bound its harm by {upper:.9g}, above {ceiling:.9g}"

@@ -1,0 +1,150 @@
+"""The commands: one JSON object each, exit code 2 and a line of words for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot import Study
+from surefoot.cli import main
+
+from .subjects import problem, scenario, subjects
+
+
+class Terminal:
+    def __init__(self, capsys: pytest.CaptureFixture[str]):
+        self.capsys = capsys
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as stop:
+            main(["study", *arguments])
+        said = self.capsys.readouterr()
+        assert stop.value.code == code, said.out + said.err
+        return said.out if code != 2 else said.err
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self(*arguments, "--json", code=code))
+        return found
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SUREFOOT_DB", "trial.db")
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("headache.toml").write_text(problem().to_toml())
+    terminal = Terminal(capsys)
+    terminal("create", "headache.toml", "--seed", "3", "--actor", "ann")
+    return terminal
+
+
+def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
+    people = subjects(problem())
+    found = cli.json("ask")
+    assert found["assignments"][0].keys() >= {"id", "arm", "dose"}
+    first, second, third = (a["id"] for a in found["assignments"][:3])
+    assert cli.json("ask", "--limit", "1")["assignments"] == found["assignments"][:1]
+    assert "1 told" in cli("tell", first, "--effect", "0.1", "--harm", "0.2", "--key", "k")
+    assert cli.json("tell", first, "--effect", "0.1", "--harm", "0.2", "--key", "k")["told"] == 0
+    cli("tell", second, "--harm", "0.2")
+    assert [a["id"] for a in cli.json("ask", "--awaiting")["assignments"]] == [second]
+    cli("tell", second, "--effect", "0.2")
+    assert cli.json("correct", first, "--harm", "0.1", "--reason", "typo")["deviations"] == []
+    assert "paused" in cli("void", third, "--reason", "gone")
+    assert cli.json("status")["standing"] == "paused"
+    cli("resume", "--reason", "fine")
+    cli("pause", "--reason", "weekend")
+    cli("resume", "--reason", "monday")
+    assert cli.json("preview")["rows"]
+    while True:
+        study = Study.open("trial.db")
+        if not (asked := study.ask()):
+            break
+        rows = people.rows(asked)
+        Path("r.csv").write_text(
+            "id,effect,harm\n" + "".join(f"{r['id']},{r['effect']!r},{r['harm']!r}\n" for r in rows)
+        )
+        assert cli.json("tell", "--csv", "r.csv")["told"] == len(rows)
+    assert "ended" in cli("status") and "eliminated" in cli("status")
+    status = cli.json("status")
+    assert status["winner"] == "A" and status["standing"] == "ended"
+    head = status["head"]["hash"]
+    assert cli.json("verify", "--head", head)["ok"]
+    assert not cli.json("verify", "--head", "0" * 64, code=1)["ok"]
+    assert "unanchored" in cli("verify")
+    assert "A is the best arm" in cli("certificate", "--out", "c.html")
+    cli("certificate", "--out", "c.json")
+    assert cli.json("verify", "--certificate", "c.json")["ok"]
+    assert cli.json("certificate")["concluded"]["winner"] == "A"
+    assert Path("c.html").read_text().startswith("<!doctype html>")
+    events = cli.json("log")["events"]
+    assert [events[0]["kind"], events[0]["actor"]] == ["created", "ann"]
+    assert "typo" in cli("log") and len(cli.json("log", "--last", "2")["events"]) == 2
+    assert cli("export").splitlines()[0] == "id,subject,cohort,arm,assigned,dose,effect,harm,status"
+    cli("export", "--out", "all.json")
+    cli("export", "--out", "readings.csv")
+    cli("import", "all.json", "--db", "copy.db")
+    assert cli.json("status", "--db", "copy.db") == status
+    cli("story", "--out", "s.png")
+    assert cli.json("list")["studies"] == ["headache"]
+    Path("truth.toml").write_text(scenario(problem()).to_toml(problem()))
+    assert cli.json("forecast", "truth.toml", "--trials", "10")["forecasts"][0]["pulls"]["mean"] == 0
+    cli("forecast", "truth.toml", "--trials", "10")
+    cli("preview")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["tell", "x", "--harm", "1"], "looks like"),
+        (["tell"], "by its ID, or many"),
+        (["tell", "ID", "--harm", "nan", "--effect", "1"], "finite"),
+        (["tell", "ID", "--effect", "1"], "harm is missing"),
+        (["tell", "--csv", "none.csv"], "cannot read"),
+        (["void", "ID"], "reason"),
+        (["void", "ID", "--reason", " "], "a reason must be"),
+        (["correct", "ID", "--harm", "1", "--reason", "r"], "no reading yet"),
+        (["resume", "--reason", "r"], "not paused"),
+        (["resume", "--reason", "r", "--void-harm", "1"], "both"),
+        (["status", "--db", "none.db"], "no file"),
+        (["status", "--study", "none"], "must be one of"),
+        (["ask", "--limit", "0"], "at least 1"),
+        (["create", "headache.toml"], "already"),
+        (["create", "none.toml"], "cannot read"),
+        (["create", "headache.toml", "--set", "x", "--study", "n"], "KEY=VALUE"),
+        (["import", "headache.toml"], "not valid JSON"),
+        (["export", "--out", "no/such/folder.json"], "cannot write"),
+        (["certificate", "--out", "no/such/folder.html"], "cannot write"),
+        (["story", "--out", "no/such/folder.png"], "cannot write"),
+        (["verify", "--certificate", "none.json"], "cannot read"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_changes(cli: Terminal, arguments: list[str], said: str) -> None:
+    id = cli.json("ask", "--limit", "1")["assignments"][0]["id"]
+    before = cli.json("status")["head"]
+    assert said in cli(*[id if a == "ID" else a for a in arguments], code=2)
+    assert cli.json("status")["head"] == before
+
+
+def test_stop(cli: Terminal) -> None:
+    cli("stop", "--reason", "no money")
+    assert "no money" in cli("status")
+    assert cli.json("status")["standing"] == "stopped"
+
+
+def test_which_database(cli: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SUREFOOT_DB")
+    assert "SUREFOOT_DB" in cli("status", code=2)
+    assert "headache" in cli("list", "--db", "trial.db")
+
+
+def test_a_newer_journal(cli: Terminal) -> None:
+    import sqlite3
+
+    with sqlite3.connect("trial.db") as raw:
+        raw.execute("UPDATE surefoot_events SET version = 99 WHERE seq = 2")
+    raw.close()
+    assert "newer surefoot" in cli("status", code=2)

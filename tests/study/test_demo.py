@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from surefoot import case, make
+from surefoot.study import Study, simulated
+from surefoot.study.demo import play, tell
+
+from .subjects import problem, scenario
+
+
+def test_a_whole_study_with_simulated_subjects(tmp_path: Path) -> None:
+    p = problem()
+    truth = scenario(p)
+    for _ in range(2):  # one that is there already is replaced
+        study = play(tmp_path / "demo.db", p, truth, make("safebai-linear"), seed=3)
+    assert study.view.ended and Study.open(tmp_path / "demo.db").verify()["ok"]
+    out = io.StringIO()
+    tell(Console(file=out, width=150), study, truth)
+    assert "Verdict: best-arm" in out.getvalue() and "in truth" in out.getvalue()
+
+
+def test_simulated_subjects_read_as_the_scenario_says() -> None:
+    p, truth = case("paper-drug", 3)
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn")
+    assert simulated(p, truth, [], 1) == []
+    study.tell_many(simulated(p, truth, study.ask(), 1))
+    asked = study.ask() * 400
+    rows = simulated(p, truth, asked, 2)
+    for i, name in enumerate(p.names):
+        own = [k for k, a in enumerate(asked) if a.arm == name]
+        mean = np.mean([rows[k]["effect"] for k in own])
+        at = np.tile(next(a.dose for a in asked if a.arm == name), (1, 3))
+        assert abs(mean - truth.effects(at)[0, i]) < 5 * p.sigma / np.sqrt(len(own))

@@ -1,0 +1,40 @@
+"""ARCHITECTURE.md stays true: what it names exists, and it names every module."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "surefoot"
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`([\w/]+\.py)(?::([\w.]+))?`", TEXT)))  # (file, name or "")
+
+
+def where(file: str) -> Path:
+    return (ROOT if file.startswith(("tests/", "benchmarks/")) else PACKAGE) / file
+
+
+def names(body: list[ast.stmt], prefix: str = "") -> set[str]:
+    """What a module defines: functions, classes, their methods, and what it assigns."""
+    found = set()
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(prefix + node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= names(node.body, f"{prefix}{node.name}.")
+        if isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+@pytest.mark.parametrize(("file", "name"), NAMED, ids=[":".join(filter(None, pair)) for pair in NAMED])
+def test_what_is_named_exists(file: str, name: str) -> None:
+    assert where(file).is_file()
+    assert not name or name in names(ast.parse(where(file).read_text(encoding="utf-8")).body)
+
+
+def test_every_module_is_named() -> None:
+    modules = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")}
+    assert not modules - {file for file, _ in NAMED}, "add these to the table of layers in ARCHITECTURE.md"

@@ -1,0 +1,207 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import surefoot
+from surefoot import CASES, DESIGNS, case
+from surefoot.cli import main
+
+from .test_scenario import EXAMPLE
+
+
+class Ran:
+    def __init__(self, code: Any, out: str, err: str):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        """Exactly one JSON object, and nothing else."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        assert self.err == ""
+        return found
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("surefoot.cli.console", Console(width=200))
+
+    def go(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as exit:
+            main(arguments)
+        return Ran(exit.value.code, *capfd.readouterr())
+
+    return go
+
+
+def test_help_and_version(run: Any) -> None:
+    assert run("--version").out == f"surefoot {surefoot.__version__}\n"
+    told = run("--help")
+    assert told.code == 0
+    for command in ("simulate", "compare", "check", "theory", "scenarios", "designs", "demo"):
+        assert command in told.out
+        assert run(command, "--help").code == 0
+
+
+def test_python_m_surefoot() -> None:
+    done = subprocess.run([sys.executable, "-m", "surefoot", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"surefoot {surefoot.__version__}\n"
+    bad = subprocess.run([sys.executable, "-m", "surefoot", "simulate", "x"], capture_output=True, text=True)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("error: scenario must be one of paper-linear, paper-drug,")
+
+
+def test_simulate_json(run: Any) -> None:
+    n = run("simulate", "paper-linear", "--design", "safebai-linear", "--trials", "50", "--seed", "7", "--json").json
+    assert (n["scenario"], n["design"], n["arms"], n["trials"], n["seed"]) == (
+        "paper-linear",
+        "safebai-linear",
+        10,
+        50,
+        7,
+    )
+    assert n["slack"] is None
+    chosen = ("simulate", "paper-linear", "--design", "safebai-linear", "--trials", "50", "--seed", "7")
+    for again in (run(*chosen, "--format", "json").json, run(*chosen, "--json", "--workers", "2").json):
+        assert again | {"seconds": 0} == n | {"seconds": 0}
+
+
+def test_simulate_overrides(run: Any) -> None:
+    n = run(
+        "simulate", "paper-drug", "--design", "safebai-monotonic", "--arms", "3", "--trials", "5",
+        "--delta", "0.2", "--slack", "0.5", "--limit", "0.25",
+        "--tolerance", "0.4", "--budget", "100000", "--refine", "0.5", "--set", "schedule=paper", "--set", "unit=0.5",
+        "--json",
+    ).json  # fmt: skip
+    assert (n["arms"], n["delta"], n["slack"], n["limit"]) == (3, 0.2, 0.5, 0.25)
+    assert n["guarantee"] is False  # the option arrived
+
+
+def test_simulate_prints(run: Any) -> None:
+    table = run("simulate", "paper-drug", "--arms", "3", "--trials", "5")
+    assert table.code == 0
+    assert "pulls, mean" in table.out
+    outside = run("simulate", "drift", "--trials", "5").out
+    assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
+    assert run("simulate", "paper-drug", "--trials", "5", "--format", "markdown").out.startswith("| | paper-drug, ")
+    assert run("simulate", "paper-drug", "--trials", "5", "--format", "csv").out.startswith("scenario,design,arms,")
+
+
+def test_a_file(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(EXAMPLE, encoding="utf-8")
+    n = run("simulate", str(path), "--trials", "20", "--json").json
+    assert (n["scenario"], n["best"], n["endings"]["best-arm"]) == ("mine", "drug A", 20)
+    assert "a file has the arms it lists" in run("simulate", str(path), "--arms", "3").err
+    path.write_text(case("paper-drug", 3)[0].to_toml(), encoding="utf-8")
+    assert "this is a problem file; a simulation needs a scenario" in run("simulate", str(path)).err
+
+
+def test_compare(run: Any) -> None:
+    n = run("compare", "paper-drug", "--arms", "3", "--trials", "5", "--designs", "safebai-monotonic", "--json").json
+    assert n["scenario"] == "paper-drug"
+    assert [row["design"] for row in n["designs"]] == ["safebai-monotonic"]
+    shown = run(
+        "compare", "paper-linear", "--arms", "3", "--trials", "5", "--designs", "safebai-linear, safebai-linear"
+    )
+    assert shown.code == 0
+    assert shown.out.count("safebai-linear") == 2
+
+
+def test_lists(run: Any) -> None:
+    assert [row["name"] for row in run("designs", "--json").json["designs"]] == list(DESIGNS)
+    rows = run("scenarios", "--json").json["scenarios"]
+    assert [row["name"] for row in rows] == list(CASES)
+    assert {row["shape"] for row in rows} == {"linear", "monotonic"}
+    assert all(name in run("designs").out for name in DESIGNS)
+    told = run("scenarios").out
+    assert all(name in told for name in CASES)
+    assert "outside the assumptions" in told
+
+
+def test_check_fails_where_the_promise_is_not_shown(run: Any) -> None:
+    """Ten trials cannot show a failure rate below 0.1 at 99%: exit code 1. Two hundred can."""
+    short = run("check", "--design", "safebai-monotonic", "--trials", "10", "--json")
+    assert short.code == 1
+    assert short.json["broken"] == sum(row["claim"] for row in short.json["rows"])
+    assert run("check", "--design", "safebai-linear", "--trials", "10").code == 1
+    long = run("check", "--design", "safebai-linear", "--trials", "200")
+    assert long.code == 0
+    assert "paper-linear" in long.out
+
+
+def test_theory(run: Any) -> None:
+    for name in ("paper-linear", "paper-drug"):
+        assert run("theory", name, "--arms", "5", "--json").json
+        told = run("theory", name, "--arms", "5", "--delta", "0.01")
+        assert told.code == 0
+        assert told.out
+
+
+def test_demo(run: Any, tmp_path: Path) -> None:
+    told = run("demo", "--out", str(tmp_path / "demo.png"))
+    assert told.code == 0
+    for word in ("which one works best at its highest safe dose?", "Verdict: best-arm", "eliminated in round", "2,000"):
+        assert word in told.out
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    n = run("demo", "--json", "--out", str(tmp_path / "again.png")).json
+    assert n["winner"] == "drug 1"
+    assert n["picture"] == str(tmp_path / "again.png")
+    assert run("demo", "--out", str(tmp_path / "no" / "where.png")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("simulate paper-dug", "(did you mean 'paper-drug'?)"),
+        ("simulate paper-drug --design safebai", f"design must be one of {', '.join(DESIGNS)}; got 'safebai'"),
+        (
+            "simulate paper-drug --design safebai-linear",
+            "safebai-linear is for the linear shape; this problem is monotonic",
+        ),
+        ("simulate paper-drug --design safebai-monotonic --set schedule", "--set takes KEY=VALUE; got 'schedule'"),
+        ("simulate paper-drug --design safebai-monotonic --set schedul=paper", "(did you mean 'schedule'?)"),
+        (
+            "simulate paper-drug --design safebai-monotonic --set schedule=theori",
+            "schedule must be one of theory, paper; got 'theori'",
+        ),
+        (
+            "simulate paper-drug --design safebai-monotonic --set unit=big",
+            "unit of safebai-monotonic must be a number; got 'big'",
+        ),
+        ("simulate paper-drug --delta 2", "delta must be between 0 and 1, both excluded; got 2.0"),
+        ("simulate paper-drug --delta nan", "delta must be finite; got nan"),
+        ("simulate paper-linear --slack 0.1", "slack is for the monotonic shape; leave it out here; got 0.1"),
+        ("simulate paper-drug --trials 0", "trials must be a whole number of at least 1; got 0"),
+        ("simulate paper-drug --seed -1", "seed must be a whole number of at least 0; got -1"),
+        ("simulate paper-drug --arms 1", "arms must be a whole number of at least 2; got 1"),
+        ("simulate nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
+        ("compare paper-drug --designs a,b", "design must be one of"),
+        ("theory paper-dug", "(did you mean 'paper-drug'?)"),
+        ("check --design nothing", "design must be one of"),
+    ],
+)
+def test_errors_say_what_to_do(run: Any, arguments: str, message: str) -> None:
+    ran = run(*arguments.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments", ["simulate", "simulat", "simulate paper-drug --trials x", "simulate paper-drug -q"]
+)
+def test_usage_errors(run: Any, arguments: str) -> None:
+    ran = run(*arguments.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert "Usage" in ran.err
+
+
+def test_no_arguments_show_the_help(run: Any) -> None:
+    ran = run()
+    assert "Usage" in ran.out + ran.err
