@@ -20,7 +20,7 @@ def pick(x: Array, index: Array) -> Array:
 
 
 def scatter(where: Array, values: Array) -> Array:
-    """An array of the shape of `where` that holds `values`, one for every true entry in order, and anything elsewhere."""
+    """An array like `where` that holds `values`, one for every true entry in order, and anything elsewhere."""
     xp = array_namespace(where)
     if values.shape[0] == 0:
         return xp.zeros(where.shape, dtype=values.dtype, device=device(where))

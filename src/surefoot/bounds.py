@@ -1,10 +1,10 @@
 """Anytime-valid bounds, each a pure function that names its theorem; proofs are in docs/guarantees.md.
 
 All of them are Ville's inequality for a mixture of elementary supermartingales (Robbins 1970; Howard, Ramdas, McAuliffe
-and Sekhon 2021). Readings are standardised by their sigma; `s` is a sum of weight * noise with weights fixed before each
-reading (predictable), `v` the sum of weight^2. Then exp(g s - g^2 v / 2) is a supermartingale for every g, and so is a
-mixture of them over a fixed set of g. Mixtures are over few values of g: sums of exponentials are all that the array
-API offers, and all that is needed.
+and Sekhon 2021). Readings are standardised by their sigma; `s` is a sum of weight * noise with weights fixed before
+each reading (predictable), `v` the sum of weight^2. Then exp(g s - g^2 v / 2) is a supermartingale for every g, and so
+is a mixture of them over a fixed set of g. Mixtures are over few values of g: sums of exponentials are all that the
+array API offers, and all that is needed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .arrays import Array, like
+from .problem import Noise
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A prior over g: `dense` values from `top` down by `ratio` share 1 - tails - nothing; `tails` is spread over values
-    beyond both ends, by steps of 2.5, where the first step weighs most; `nothing` lies on g = 0, no bet at all."""
+    """A prior over g: `dense` values from `top` down by `ratio` share what is left by `tails`, which is spread over
+    values beyond both ends by steps of 2.5, the first step weighing most, and by `nothing`: g = 0, no bet at all."""
 
     top: float
     ratio: float
@@ -62,7 +63,7 @@ def log_mixture(s: Array, v: Array, mixture: Mixture) -> Array:
     return top[..., 0] + xp.log(xp.sum(xp.exp(e - top), axis=-1))
 
 
-def radius(v: Array, alpha: float, mixture: Mixture, steps: int = 4) -> Array:
+def radius(v: Array, alpha: Any, mixture: Mixture, steps: int = 4) -> Array:
     """The u with log_mixture(u, v) = log(1/alpha): P(s >= u(v) at any time) <= alpha (Ville).
 
     Newton's method from above on a convex increasing function never passes the root, so stopping it early is safe.
@@ -71,8 +72,9 @@ def radius(v: Array, alpha: float, mixture: Mixture, steps: int = 4) -> Array:
     g, log_weight = (like(v, x) for x in mixture.atoms)
     if mixture.nothing:
         g, log_weight = g[1:], log_weight[1:]
-    goal, v = float(np.log(1 / alpha)), v[..., None]
-    u = xp.min((goal - log_weight + 0.5 * g**2 * v) / g, axis=-1)  # where one g alone gets there
+    goal = -xp.log(xp.zeros_like(v) + alpha)
+    v = v[..., None]
+    u = xp.min((goal[..., None] - log_weight + 0.5 * g**2 * v) / g, axis=-1)  # where one g alone gets there
     for _ in range(steps):
         e = g * u[..., None] - 0.5 * g**2 * v + log_weight
         top = xp.max(e, axis=-1, keepdims=True)
@@ -80,6 +82,26 @@ def radius(v: Array, alpha: float, mixture: Mixture, steps: int = 4) -> Array:
         total = xp.sum(x, axis=-1)
         u = u - (top[..., 0] + xp.log(total) - goal) / (xp.sum(x * g, axis=-1) / total)
     return u
+
+
+def bet(total: Array, n: Array, bound: Array, guess: Array, noise: Noise, above: bool) -> Array:
+    """Log of the wealth from one bet that a mean is above (or below) `bound`, staked by a `guess` made beforehand.
+
+    Where the guess is on the other side, nothing is staked. A sub-Gaussian reading: exp(g (x - bound) - g^2 sigma^2/2)
+    with g = (guess - bound) / sigma^2. A binary reading: the likelihood ratio of guess against bound, which is exact.
+    In both the expected wealth is at most 1 for every mean that is not above (below) the bound, so the product over
+    readings with predictable bounds and guesses is a supermartingale, and P(it ever reaches 1/alpha) <= alpha (Ville).
+    """
+    xp = array_namespace(total)
+    sign = 1.0 if above else -1.0
+    if noise.kind == "bernoulli":
+        on = (sign * (guess - bound) > 0) & (bound > 0) & (bound < 1)
+        p = xp.where(on, bound, 0.5)
+        q = xp.where(on, xp.clip(guess, 0.5 * p if not above else p, 0.5 * (1 + p) if above else p), p)
+        return total * xp.log(q / p) + (n - total) * xp.log((1 - q) / (1 - p))
+    var = noise.scale**2
+    stake = xp.maximum(sign * (guess - bound), 0.0) / var
+    return stake * sign * (total - n * bound) - 0.5 * stake**2 * var * n
 
 
 def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:

@@ -596,10 +596,14 @@ def show(found: dict[str, Any]) -> Any:
     def cell(x: Any) -> str:
         return f"{x:,.4g}" if isinstance(x, (int, float)) else "" if isinstance(x, dict) else str(x)
 
-    head = Table("", "pulls", "by", "holds", title=f"{found['scenario']}: best is {found['best']}, delta {found['delta']:g}")
+    head = Table(
+        "", "pulls", "by", "holds", title=f"{found['scenario']}: best is {found['best']}, delta {found['delta']:g}"
+    )
     for key in ("lower_bound", "characteristic_time", "upper_bound", "order", "corollary"):
         bound = found[key]
-        row = ["not stated", bound["why"], ""] if "why" in bound else [cell(bound["pulls"]), bound["by"], bound["holds"]]
+        row = (
+            ["not stated", bound["why"], ""] if "why" in bound else [cell(bound["pulls"]), bound["by"], bound["holds"]]
+        )
         head.add_row(key.replace("_", " "), *row)
     names = [key for key in found["arms"][0] if any(not isinstance(arm[key], dict) for arm in found["arms"])]
     arms = Table(*(name.replace("_", " ") for name in names))

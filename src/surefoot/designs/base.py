@@ -77,6 +77,8 @@ class Verdict:
     out_by: Array
     out_upper: Array
     out_lower: Array
+    effect_lower: Array = None  # bounds on the effect at the certified dose, where the design has them
+    effect_upper: Array = None
 
     @property
     def guess(self) -> Array:
@@ -106,6 +108,9 @@ class Verdict:
         best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
         dose = f"largest safe dose {float(self.safe[at]):.4g} to {float(self.unsafe[at]):.4g}"
         if int(self.winner[trial]) == arm:
+            if self.effect_lower is not None:
+                low, high = float(self.effect_lower[at]), float(self.effect_upper[at])
+                dose += f", effect at {float(self.safe[at]):.4g} {low:.4g} to {high:.4g}"
             return f"{ENDINGS[int(self.ending[trial])] if int(self.ending[trial]) else 'winner'}: {best}, {dose}"
         return f"active: {best}, {dose}"
 
@@ -197,7 +202,7 @@ class Design(ABC):
         running = state.ending == RUNNING
         return new if bool(xp.all(running)) else select(running, new, state)
 
-    def verdict(self, state: State) -> Verdict:
+    def verdict(self, state: Any) -> Verdict:
         return Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)})
 
     def _within_budget(self, s: Any) -> Any:

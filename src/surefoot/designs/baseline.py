@@ -49,6 +49,17 @@ def abbasi_yadkori(problem: Problem, t: Array, L2: float, S: float, sigma: float
     return sigma * np.sqrt(np.log(d * (1.0 + (t - 1.0) * L2) / problem.delta)) + S
 
 
+RHO = 10.0  # the mixture is tightest after some tens of pulls
+GROWTH = 0.1  # the controls add a tenth to the pulls of an arm at a time
+
+
+def mixture_radius(n: Array, alpha: Array) -> Array:
+    """By how many sigmas a mean of n readings may be off at any time, but for probability alpha (Robbins 1970)."""
+    some = np.maximum(n, 1)
+    radius = np.sqrt((some + RHO) * (2 * np.log(1 / alpha) + np.log1p(some / RHO))) / some
+    return np.where(n > 0, radius, np.inf)
+
+
 S = TypeVar("S", bound=State)
 
 

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
+from ..arrays import Array, like
 from ..problem import Problem, Shape, number
-from .base import Array, Staged, StageState, blank, like, round_down, settle, stage, wanted
+from .base import Staged, StageState, blank, round_down, settle, stage, wanted
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from typing import Any, ClassVar, Literal, get_args
 
 from array_api_compat import array_namespace
 
+from ..arrays import Array, like
 from ..problem import Problem, Shape, choice, number
-from .base import Array, Staged, StageState, blank, like, round_down, settle, stage, wanted
+from .base import Staged, StageState, blank, round_down, settle, stage, wanted
 
 Schedule = Literal["theory", "paper"]
 SAFE, CLIMB, BISECT, BACK, DONE = range(5)

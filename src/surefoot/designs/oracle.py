@@ -9,7 +9,8 @@ own, so the product over two arms is one as well. If arm k is in truth at least 
 both squares at most those at the true effects; the smallest sum is w_b w_k/(w_b + w_k) (m_b - m_k)^2/(2 sigma^2). So by
 Ville, naming b once this, less the two logarithms, is at least log((d - 1)/delta) against every k is wrong with
 probability at most delta: only the d - 1 pairs with the true best arm can err. Which arm next, top-two: the leader or
-the rival with the least evidence against it, whichever has fewer pulls, a tenth more at a time.
+the rival with the least evidence against it, whichever has fewer pulls, a tenth more at a time. Nobody is eliminated on
+the way, since bounds of one arm alone (which are told too) are wider than this comparison.
 """
 
 from __future__ import annotations
@@ -22,23 +23,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..problem import Problem, SurefootError
-from .base import (
-    ACTIVE,
-    ALL_STOPPED,
-    BEST_ARM,
-    ELIMINATED,
-    RUNNING,
-    STOPPED,
-    WITHIN_TOLERANCE,
-    Cohort,
-    Outcome,
-    State,
-    blank,
-)
-from .baseline import AnyShape
-
-RHO = 10.0  # the mixture is tightest after some tens of pulls
-GROWTH = 0.1  # pulls of an arm are added a tenth at a time
+from .base import ACTIVE, ALL_STOPPED, BEST_ARM, RUNNING, STOPPED, WITHIN_TOLERANCE, Cohort, Outcome, State, blank
+from .baseline import GROWTH, RHO, AnyShape, mixture_radius
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +90,7 @@ class Oracle(AnyShape):
         w, cost = s.n**2 / (s.n + RHO), 0.5 * np.log1p(s.n / RHO)
         w_b, m_b, cost_b = (np.take_along_axis(x, leader, axis=1) for x in (w, mean, cost))
         gap = np.maximum(m_b - mean + (s.problem.tolerance or 0.0), 0.0)
-        found = w_b * w / np.maximum(w_b + w, 1e-300) * gap**2 / (2 * s.problem.sigma**2) - cost - cost_b
+        found = w_b * w / np.maximum(w_b + w, 1e-300) * gap**2 / (2 * s.problem.noises[0].scale ** 2) - cost - cost_b
         rival = active & (np.arange(mean.shape[1]) != leader)
         return leader, np.where(rival, found, np.inf), mean
 
@@ -133,25 +119,14 @@ class Oracle(AnyShape):
         active = s.standing == ACTIVE
         bar = math.log((len(p.arms) - 1) / p.delta)
         won = np.all(evidence >= bar, axis=1) & np.all(~active | (s.n > 0), axis=1)
-        n, d = np.maximum(s.n, 1), len(p.arms)
-        radius = p.sigma * np.sqrt((n + RHO) * (2 * math.log(2 * d / p.delta) + np.log1p(n / RHO))) / n
-        seen = active & (s.n > 0)
-        s = replace(
-            s,
-            estimate=np.where(seen, mean, s.estimate),
-            lower=np.where(seen, mean - radius, s.lower),
-            upper=np.where(seen, mean + radius, s.upper),
-        )
+        radius = p.noises[0].scale * mixture_radius(s.n, p.delta / len(p.arms))
         how = WITHIN_TOLERANCE if p.tolerance is not None else BEST_ARM
-        beaten = won[:, None] & active & (np.arange(d) != leader)
         return replace(
             s,
+            estimate=np.where(active & (s.n > 0), mean, -np.inf),
+            lower=mean - radius,
+            upper=mean + radius,
             found=np.where(won, how, s.found),
             ending=np.where(won, how, s.ending),
             winner=np.where(won, leader[:, 0], s.winner),
-            standing=np.where(beaten, ELIMINATED, s.standing),
-            out_round=np.where(beaten, s.rounds[:, None], s.out_round),
-            out_by=np.where(beaten, leader, s.out_by),
-            out_upper=np.where(beaten, s.upper, s.out_upper),
-            out_lower=np.where(beaten, np.take_along_axis(s.lower, leader, axis=1), s.out_lower),
         )

@@ -6,19 +6,19 @@ z = sum a*harm (doses in units of the start dose, readings in units of their sig
 Dose. Every pull is at the largest certified dose: limit over an upper confidence sequence for the slope of the harm.
 
 Verdict. "Arm k is best" is tested for every k. If it is true then, at the level x that is k's value, k's value is at
-least x and every other's at most x. Against the first, bet with all pulls of k; against the second, bet with the pulls of
-whatever arm was leading when it was pulled. The product of these bets is a supermartingale at that x, so its infimum
-over all x reaches 1/delta' with probability at most delta'. Only one of the claims is true, so there is no union over
-arms or pairs to pay for. Whether an arm is leading is decided before it is pulled, so it is predictable.
+least x and every other's at most x. Against the first, bet with all pulls of k; against the second, bet with the pulls
+of whatever arm was leading when it was pulled. The product of these bets is a supermartingale at that x, so its
+infimum over all x reaches 1/delta' with probability at most delta'. Only one of the claims is true, so there is no
+union over arms or pairs to pay for. Whether an arm is leading is decided before it is pulled, so it is predictable.
 
 Value. With an angle phi for the level x, tan(phi) = x sigma_harm / (limit sigma_effect), the reading
-cos(phi) effect - sin(phi) harm has mean above 0 where limit*theta/mu > x: a line, not a box, and its noise has sigma 1 if
-the readings are independent, at most cos + sin whatever their dependence. With a largest dose M the value is
+cos(phi) effect - sin(phi) harm has mean above 0 where limit*theta/mu > x: a line, not a box, and its noise has sigma 1
+if the readings are independent, at most cos + sin whatever their dependence. With a largest dose M the value is
 min(limit*theta/mu, M*theta): a leader must show both, a rival may show either (a mixture).
 
-Which arm. The challenger is the rival with the least evidence against it (plus the log of its pulls); leader or challenger
-by whether the leader's share of the evidence, summed over rivals, is above 1: the condition that the best allocation
-fulfils (Bandyopadhyay, Juneja and Agrawal 2024, for classical arms).
+Which arm. The challenger is the rival with the least evidence against it (plus the log of its pulls); leader or
+challenger by whether the leader's share of the evidence, summed over rivals, is above 1: the condition that the best
+allocation fulfils (Bandyopadhyay, Juneja and Agrawal 2024, for classical arms).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from array_api_compat import array_namespace, device
 from ..arrays import Array, like, pick, scatter
 from ..bounds import ANY, CONTRAST, log_mixture, radius, slope_upper
 from ..problem import Problem, Shape, SurefootError, number
-from .base import ACTIVE, Cohort, Design, Outcome, State, blank, conclude, wanted
+from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, wanted
 
 SAFETY, UNSAFE = 0.3, 0.05  # shares of delta: for the doses, for "unsafe at the start" and the largest safe dose
 CAP = 0.2  # share of a rival's bet that is on the branch M*theta of its value
@@ -118,6 +118,43 @@ class SurefootLinear(Design):
             led_z=s.led_z + led * harm, led_w=s.led_w + n * led * a,
         )  # fmt: skip
         return self.decide(self.certify(s, came))
+
+    def verdict(self, state: LinearState) -> Verdict:
+        """With intervals for values and effects that hold together, for all arms and times, with probability 1 - delta.
+
+        They are a statement of their own: the verdict does not rest on them, nor they on it.
+        """
+        xp, p, s = array_namespace(state.pulls), state.problem, state
+        alpha = p.delta / (4 * len(p.arms))
+        sy, sz = (noise.scale for noise in p.noises)
+        v, w = xp.where(s.n > 0, s.v, 1.0), xp.where(s.n > 0, s.bet_w, 1.0)
+        theta, error = s.bet_y / w, xp.where(s.n > 0, radius(s.bet_v, alpha, CONTRAST) / w, xp.inf)
+        reach = like(v, p.largest / p.starts)[:, None]
+        guess = xp.maximum(s.y / v, 0.1 / xp.sqrt(v)) / xp.maximum(s.z / v, 0.1 / xp.sqrt(v))
+        guess = xp.minimum(guess, sz / p.limit * xp.maximum(s.y / v, 0.1 / xp.sqrt(v)) * reach[:, 0])
+        steps = xp.asarray([math.exp(9.0 * (i / 60) ** 3 + 0.6 * i / 60) for i in range(-60, 61)], device=device(v))
+        ends = xp.atan(guess[..., None] * steps)
+        zero = xp.zeros_like(guess)[..., None]
+        left, right = xp.concat([zero, ends], axis=-1), xp.concat([ends, zero + math.pi / 2], axis=-1)
+        y, z, w = (x[..., None] for x in (s.bet_y, s.bet_z, s.bet_w))
+        info = s.bet_v[..., None] + xp.zeros_like(left)
+        goal = math.log(1 / alpha)
+        above = log_mixture(over(p, left, right, y, z, w, reach), info, CONTRAST) >= goal
+        cone, cap = (log_mixture(x, info, CONTRAST) for x in under(p, left, right, y, z, w, reach))
+        either = xp.logaddexp(cone + math.log(1 - CAP), cap + math.log(CAP))
+        below = xp.where(xp.isfinite(reach), either, cone) >= goal
+        scale = p.limit * sy / sz
+        lower = xp.min(xp.where(above, xp.inf, xp.tan(left) * scale), axis=-1)
+        upper = xp.max(xp.where(below, -xp.inf, xp.where(right < math.pi / 2, xp.tan(right) * scale, xp.inf)), axis=-1)
+        rise = s.safe / like(v, p.starts) * sy
+        known = s.n > 0
+        return replace(
+            super().verdict(state),
+            lower=xp.where(known, lower, -xp.inf),
+            upper=xp.where(known, upper, xp.inf),
+            effect_lower=rise * xp.where(known, theta - error, -xp.inf),
+            effect_upper=rise * xp.where(known, theta + error, xp.inf),
+        )
 
     def certify(self, s: LinearState, came: Array) -> LinearState:
         """The largest dose that is safe for sure, and one above which none is."""
@@ -218,7 +255,9 @@ class SurefootLinear(Design):
             # Only the named arm itself is known to be worse than the best by more than the tolerance where the claim
             # "arm k is best, and by more than that" holds, so pairs are tested, and d - 1 of them can be wrong.
             goal = math.log(2 * (d - 1) / spare)
-            near = self.refuted(s, rival & ~beaten, leader[:, None], "bet_", own, pick(own, leader), phi, p.tolerance, goal)
+            near = self.refuted(
+                s, rival & ~beaten, leader[:, None], "bet_", own, pick(own, leader), phi, p.tolerance, goal
+            )
         return beaten, near
 
     def refuted(
@@ -244,9 +283,14 @@ class SurefootLinear(Design):
             b = [xp.reshape(x, lead_at.shape)[:, None, :] for x in b]
             b[3] = xp.where((lead_arms == arm[:, None])[:, None, :], 0.0, b[3])  # an arm does not bet against itself
             reach = like(s.v, p.largest / p.starts)
-            k_reach, b_reach = xp.take(reach, arm)[:, None], xp.reshape(xp.take(reach, xp.reshape(lead_arms, (-1,))), lead_at.shape)
+            k_reach, b_reach = (
+                xp.take(reach, arm)[:, None],
+                xp.reshape(xp.take(reach, xp.reshape(lead_arms, (-1,))), lead_at.shape),
+            )
 
-            def least(low: Array, high: Array, k: Any = k, b: Any = b, k_reach: Array = k_reach, b_reach: Array = b_reach) -> Array:
+            def least(
+                low: Array, high: Array, k: Any = k, b: Any = b, k_reach: Array = k_reach, b_reach: Array = b_reach
+            ) -> Array:
                 ups = over(p, low[..., None], high[..., None], b[0], b[1], b[2], b_reach[:, None, :])
                 ups = log_mixture(xp.where(b[3] > 0, ups, 0.0), b[3] + xp.zeros_like(ups), CONTRAST)
                 cone, cap = under(p, raised(p, low, shift), raised(p, high, shift), k[0], k[1], k[2], k_reach)
@@ -288,7 +332,11 @@ def level(p: Problem, phi: Array) -> Array:
 def raised(p: Problem, phi: Array, shift: float) -> Array:
     """The angle of the level that is higher by `shift`."""
     xp = array_namespace(phi)
-    return xp.atan(xp.tan(xp.minimum(phi, math.pi / 2 - 1e-9)) + shift * p.noises[1].scale / (p.limit * p.noises[0].scale)) if shift else phi
+    return (
+        xp.atan(xp.tan(xp.minimum(phi, math.pi / 2 - 1e-9)) + shift * p.noises[1].scale / (p.limit * p.noises[0].scale))
+        if shift
+        else phi
+    )
 
 
 def over(p: Problem, low: Array, high: Array, y: Array, z: Array, w: Array, reach: Array) -> Array:
@@ -311,7 +359,9 @@ def under(p: Problem, low: Array, high: Array, y: Array, z: Array, w: Array, rea
     return cone, w * level(p, low) / reach - y
 
 
-def everywhere(least: Any, low: Array, high: Array, goal: float, cells: int = 20, worst: int = 5, parts: int = 16) -> Array:
+def everywhere(
+    least: Any, low: Array, high: Array, goal: float, cells: int = 20, worst: int = 5, parts: int = 16
+) -> Array:
     """Whether `least`, a lower bound over an interval of angles, is at least `goal` on all of [0, pi/2].
 
     The cells are finest between the two values, and the worst of them are divided once more.

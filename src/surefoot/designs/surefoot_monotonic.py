@@ -2,7 +2,7 @@
 
 For every arm there is a ladder of doses, and for every rung j three bets run, each with the log of its wealth:
 - `calm`: that harm at the rung is above limit + slack is refuted. If it were, harm at any dose a would be above
-  limit + slack - K (rung - a) (Lipschitz; for a above the rung: monotone), and readings at a below that speak against it.
+  limit + slack - K (rung - a) (Lipschitz; for a above the rung: monotone), and readings below that speak against it.
 - `good`: the same with the limit.
 - `over`: that harm at the rung is at or below the limit is refuted, by readings at doses at or below the rung.
 The stake on each reading is set before it is taken, from the estimate of the harm so far, so each wealth is a
@@ -29,14 +29,13 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like, pick, scatter
-from ..bounds import Mixture, log_mixture
+from ..bounds import Mixture, bet, log_mixture, radius
 from ..problem import Problem, Shape, number
-from .base import ACTIVE, Cohort, Design, Outcome, State, blank, conclude, wanted
+from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, wanted
 
 # Shares of delta: doses calm, doses good (an arm each), the best arm's dose over the limit, verdict, stop at the start
 CALM, GOOD, OVER, VERDICT, STOP = 0.3, 0.2, 0.15, 0.3, 0.05
 GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.15)  # in units of the difference seen so far
-ARR_E, ARR, STK, STKO, FADE, LOW, DESC = 0.25, 0.3, 0.5, 0.0, 2.0, 0.06, 2.0
 FINENESS, MOST_RUNGS = 12, 600  # rungs to a slack, and how many there may be
 
 
@@ -49,10 +48,17 @@ class MonotonicState(State):
     over: Array
     n: Array
     dose: Array  # where the arm is
+    excess: Array  # by how much harm looked to be above the limit at `unsafe`
     calm_to: Array  # the highest dose certified not to exceed limit + slack
-    near_n: Array  # recent pulls, those at lower doses fading, and their effects and harms
-    near_effect: Array
-    near_harm: Array
+    high_n: Array  # recent pulls on the way up and over the limit, those at lower doses fading: effects and harms
+    high_effect: Array
+    high_harm: Array
+    low_n: Array  # and at the highest good rung
+    low_effect: Array
+    low_harm: Array
+    high_dose: Array
+    low_dose: Array
+    at_good: Array  # whether the next pulls are there
     stay: Array  # the dose at which a rival stays to be shown over the limit; inf while it climbs
     moves: Array  # how often that was changed
     below: Array  # a dose that looks to be below the limit; bisection goes on above it
@@ -102,9 +108,24 @@ class SurefootMonotonic(Design):
         first = blank(problem, trials, xp)
         zero, none = xp.zeros_like(first["safe"]), xp.zeros_like(first["standing"])
         rungs = xp.zeros((trials, *self.ladder(problem).shape), dtype=xp.float64)
-        names = ("near_n", "near_effect", "near_harm", "bet_v", "bet_w", "bet_y", "led_v", "led_w", "led_y")
+        names = (
+            "high_n",
+            "high_effect",
+            "high_harm",
+            "low_n",
+            "low_effect",
+            "low_harm",
+            "bet_v",
+            "bet_w",
+            "bet_y",
+            "led_v",
+            "led_w",
+            "led_y",
+        )
         return MonotonicState(
-            **first, **{name: zero for name in names}, calm=rungs, good=rungs, over=rungs, n=none, dose=first["safe"], calm_to=first["safe"],
+            **first, **dict.fromkeys(names, zero), calm=rungs, good=rungs, over=rungs, n=none,
+            dose=first["safe"], calm_to=first["safe"], excess=zero, at_good=none < 0,
+            high_dose=first["safe"], low_dose=first["safe"],
             stay=zero + xp.inf, moves=none, below=first["safe"], scale=zero, leading=xp.zeros_like(first["pulls"]) - 1,
             want=none + self.first,
         )  # fmt: skip
@@ -112,12 +133,31 @@ class SurefootMonotonic(Design):
     def plan(self, state: MonotonicState, u: Array) -> Cohort:
         return Cohort(state.dose, state.want)
 
-    def harm(self, s: MonotonicState) -> tuple[Array, Array]:
-        """The harm at the present dose as estimated from recent pulls, and its standard error."""
+    def verdict(self, state: MonotonicState) -> Verdict:
+        """With intervals for values that hold together, for all arms at all times, with probability 1 - delta, given
+        the certificates. Below: from pulls at good rungs while leading; above: from pulls where a rival stays."""
+        xp, p, s = array_namespace(state.pulls), state.problem, state
+        alpha, sy = p.delta / (4 * len(p.arms)), p.noises[0].scale
+        shown = (s.unsafe <= s.stay) | (s.stay >= like(s.safe, p.largest))
+        led, met = (s.led_v > 0), (s.bet_v > 0) & shown & xp.isfinite(s.stay)
+        moved = 0.6 * 0.4 ** xp.astype(s.moves, xp.float64)  # every place to stay has its share of alpha
+        low = (s.led_y - radius(s.led_v, alpha, GAP)) / xp.where(led, s.led_w, 1.0)
+        high = (s.bet_y + radius(s.bet_v, alpha * moved, GAP)) / xp.where(met, s.bet_w, 1.0)
+        lower, upper = xp.where(led, low * sy, -xp.inf), xp.where(met, high * sy, xp.inf)
+        return replace(super().verdict(state), lower=lower, upper=upper, effect_lower=lower, effect_upper=upper)
+
+    def sides(self, s: MonotonicState) -> Any:
+        """Harm, its standard error, effect, its standard error: at the high side, and at the good rung."""
         xp, p = array_namespace(s.pulls), s.problem
-        n = xp.maximum(s.near_n, 1e-9)
         guess = p.limit - 0.5 * (p.ceiling - p.limit)
-        return xp.where(s.near_n > 0, s.near_harm / n, guess), p.noises[1].scale / xp.sqrt(xp.maximum(n, 1.0))
+        out = []
+        for n, effect, harm in ((s.high_n, s.high_effect, s.high_harm), (s.low_n, s.low_effect, s.low_harm)):
+            m = xp.maximum(n, 1e-9)
+            root = xp.sqrt(xp.maximum(n, 1.0))
+            out.append(
+                (xp.where(n > 0, harm / m, guess), p.noises[1].scale / root, effect / m, p.noises[0].scale / root)
+            )
+        return out
 
     def learn(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> MonotonicState:
         xp, p, s = array_namespace(state.pulls), state.problem, state
@@ -125,113 +165,129 @@ class SurefootMonotonic(Design):
         n, a = xp.astype(outcome.n, xp.float64), cohort.dose
         effect, harm = (xp.where(came, x, 0.0) for x in (outcome.effect, outcome.harm))
         rung, K = like(n, self.ladder(p)), like(n, p.lipschitz)[:, None]
-        var = p.noises[1].scale ** 2
 
         # Wealth by rung; the stakes come from the estimate before these readings
-        seen, error = (x[..., None] for x in self.harm(s))
+        high, low = self.sides(s)
+        seen, error = (xp.where(s.at_good, y, x)[..., None] for x, y in zip(high[:2], low[:2], strict=True))
         gap = K * xp.maximum(rung - a[..., None], 0.0)
-        wealth = {}
-        for name, bound in (("calm", p.ceiling), ("good", p.limit)):
-            least = bound - gap  # the harm there would be here, if at that rung it were above the bound
-            stake = xp.maximum(least - seen - STK * error, 0.0) / var
-            wealth[name] = getattr(s, name) + stake * (n[..., None] * least - harm[..., None]) - 0.5 * stake**2 * var * n[..., None]
-        stake = xp.where(rung >= a[..., None], xp.maximum(seen - p.limit - STKO * error, 0.0), 0.0) / var
-        wealth["over"] = s.over + stake * (harm[..., None] - n[..., None] * p.limit) - 0.5 * stake**2 * var * n[..., None]
+        total, count, noise = harm[..., None], n[..., None], p.noises[1]
+        # If harm were above the bound at a rung, it would be above bound - gap here. Half an error is left as margin.
+        calm = s.calm + bet(total, count, p.ceiling - gap, seen + 0.5 * error, noise, above=False)
+        good = s.good + bet(total, count, p.limit - gap, seen + 0.5 * error, noise, above=False)
+        higher = bet(total, count, xp.zeros_like(seen) + p.limit, seen, noise, above=True)
+        over = s.over + xp.where(rung >= a[..., None], higher, 0.0)  # a rung below this dose says nothing about it
 
         # Bets for the verdict: at the dose where a rival stays, and on the leader at doses known to be good
         arms = xp.arange(len(p.arms), device=device(n))
         sy = p.noises[0].scale
         staying = came & ((a >= s.stay) | (a >= like(n, p.largest)))
         leads = came & (arms == s.leading[:, None]) & (a <= s.safe)
-        bet, led = (xp.where(x, s.scale, 0.0) for x in (staying, leads))
+        bets, led = (xp.where(x, s.scale, 0.0) for x in (staying, leads))
+        up, down = (xp.astype(x | (s.n == 0), xp.float64) for x in (~s.at_good, s.at_good))
         s = replace(
-            s, **wealth, rounds=s.rounds + 1, n=s.n + outcome.n,
-            near_n=s.near_n + n, near_effect=s.near_effect + effect, near_harm=s.near_harm + harm,
-            bet_v=s.bet_v + n * bet * bet, bet_w=s.bet_w + n * bet, bet_y=s.bet_y + bet * effect / sy,
+            s, calm=calm, good=good, over=over, rounds=s.rounds + 1, n=s.n + outcome.n,
+            high_n=s.high_n + n * up, high_effect=s.high_effect + effect * up, high_harm=s.high_harm + harm * up,
+            low_n=s.low_n + n * down, low_effect=s.low_effect + effect * down, low_harm=s.low_harm + harm * down,
+            bet_v=s.bet_v + n * bets * bets, bet_w=s.bet_w + n * bets, bet_y=s.bet_y + bets * effect / sy,
             led_v=s.led_v + n * led * led, led_w=s.led_w + n * led, led_y=s.led_y + led * effect / sy,
         )  # fmt: skip
         return self.decide(s)
 
     def decide(self, s: MonotonicState) -> MonotonicState:
         xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
-        arms = xp.arange(d, device=device(s.near_n))
-        rung, M, K = like(s.near_n, self.ladder(p)), like(s.near_n, p.largest), like(s.near_n, p.lipschitz)
+        arms = xp.arange(d, device=device(s.high_n))
+        rung, M, K = like(s.high_n, self.ladder(p)), like(s.high_n, p.largest), like(s.high_n, p.lipschitz)
         slack = p.ceiling - p.limit
 
         # Certificates, in order along the ladder; the start dose is safe to begin with
-        seen, error = self.harm(s)
         calm = xp.maximum(climbed(rung, s.calm >= math.log(d / (CALM * p.delta))), s.calm_to)
         safe = xp.maximum(climbed(rung, s.good >= math.log(d / (GOOD * p.delta))), s.safe)
         is_over = s.over >= math.log(1 / (OVER * p.delta))
         is_over = xp.flip(xp.cumulative_sum(xp.flip(xp.astype(~is_over, xp.int64), axis=-1), axis=-1), axis=-1) == 0
         unsafe = xp.minimum(xp.min(xp.where(is_over, rung, M[:, None]), axis=-1), s.unsafe)
         stopped = s.over[..., 0] >= math.log(d / (STOP * p.delta))
-        harm_at_start = xp.where(stopped, p.ceiling, -xp.inf)
+        harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.safe, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
 
-        # Who leads: the largest effect at a dose that looks to be below the limit
-        effect = s.near_effect / xp.maximum(s.near_n, 1e-9)
-        noise = p.noises[0].scale / xp.sqrt(xp.maximum(s.near_n, 1.0))
-        estimate = xp.where((s.near_n > 0) & ((seen <= p.limit) | (s.dose <= safe)), effect, s.estimate)
-        leader = xp.argmax(xp.where(live, xp.maximum(estimate, -1e300), -xp.inf), axis=1)
+        # The leader has the largest effect at its good rung. How far from the limit are both ends?
+        (seen, error, effect, noise), (low_harm, _, low_effect, low_noise) = self.sides(s)
+        leader = xp.argmax(xp.where(live & (s.low_n > 0), low_effect, -xp.inf), axis=1)
         rival = live & (arms != leader[:, None])
-        best, best_noise = pick(estimate, leader), pick(noise, leader)
-        apart = xp.abs(best - effect)
-        scale = xp.maximum(apart, xp.hypot(noise, best_noise)) / p.noises[0].scale
+        best, best_noise = pick(low_effect, leader), pick(low_noise, leader)
+        room = xp.where(safe >= M, 0.0, xp.maximum(p.limit - low_harm, 0.0))
+        scale = xp.maximum(xp.abs(best - effect), xp.hypot(noise, best_noise)) / p.noises[0].scale
         nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
         scale = xp.where(arms == leader[:, None], xp.where(xp.isfinite(nearest), nearest, scale), scale)
 
-        # What a rival has to show: that it stays over the limit (or at the largest dose)
+        # What a rival has to show: that where it stays is over the limit (or is the largest dose)
         staying = xp.isfinite(s.stay)
         ready = staying & ((unsafe <= s.stay) | (s.stay >= M))
-        s = replace(s, calm_to=calm, safe=safe, unsafe=unsafe, estimate=estimate, scale=scale)
+        excess = xp.where(unsafe < s.unsafe, xp.maximum(seen - p.limit, 0.02 * slack), s.excess)
+        s = replace(s, excess=excess, calm_to=calm, safe=safe, unsafe=unsafe, scale=scale, estimate=low_effect)
         beaten, near, level = self.judge(s, leader, rival & ready)
         s = conclude(s, harm_at_start, leader, beaten, near, level, level)
         rival = rival & ~beaten
         left = xp.sum(xp.astype(rival, xp.int64), axis=1, keepdims=True)
 
-        # Where a rival goes. It arrives where harm looks to be a third of the slack above the limit.
-        arrives = ~staying & (s.near_n > 0) & ((seen - ARR_E * error >= p.limit + ARR * slack) | (s.dose >= M))
-        shown = ~staying & (unsafe < M)
-        stay = xp.where(shown, unsafe, xp.where(arrives, s.dose, s.stay))
-        # Too low to be shown over the limit: on upwards, or halfway back to a dose that is known to be
-        low = staying & ~ready & (seen + 0.5 * error < p.limit + LOW * slack) & (error < 0.25 * slack)
-        under_it = ~staying & (s.near_n > 0) & (seen + 0.5 * error < p.limit)
-        below = xp.where(low, s.stay, xp.where(under_it, s.dose, s.below))
-        # Shown, but with an effect above the leader's: the leader climbs, or if it is closer to the limit, the rival descends
-        lead_gap = p.limit - pick(xp.where(s.dose <= safe, seen, xp.full_like(seen, p.limit)), leader)
-        lead_top = pick(safe, leader) >= pick(M + 0.0 * seen, leader)
-        clash = ready & (s.stay < xp.inf) & (effect + noise > best - best_noise)
-        descends = clash & rival & ((DESC * (seen - p.limit) >= lead_gap) | lead_top) & (unsafe <= s.stay) & (noise < 4 * (seen - p.limit) + 1.0)
-        below = xp.maximum(below, safe)
+        # Going up: a rival arrives where harm looks to be a third of the slack above the limit, and stays
+        begun = s.high_n > 0
+        arrives = ~staying & begun & ((seen - 0.25 * error >= p.limit + 0.3 * slack) | (s.dose >= M)) & ~s.at_good
+        stay = xp.where(~staying & (unsafe < M), unsafe, xp.where(arrives, s.dose, s.stay))
+        under = ~staying & begun & ~s.at_good & (seen + 0.5 * error < p.limit)
+        # Too low there to be shown over the limit: on upwards, or halfway back to a dose that is known to be
+        bar = xp.where(unsafe < M, 0.1 * excess, 0.06 * slack)
+        low = staying & ~ready & (seen + 0.5 * error < p.limit + bar) & (error < 4 * bar)
+        below = xp.maximum(xp.where(low, s.stay, xp.where(under, s.dose, s.below)), safe)
+        # Shown, but with more effect than the leader: of the three ends that may be off, move the one furthest off
+        clash = ready & rival & (effect + noise > best - best_noise)
+        over_gap = xp.where(unsafe <= s.stay, xp.maximum(seen - p.limit, 0.0), 0.0)
+        lead_room = pick(room, leader)
         halfway = xp.max(xp.where(rung <= ((below + unsafe) / 2)[..., None], rung, -xp.inf), axis=-1)
-        descends = descends & (halfway > below) & (halfway < s.stay)
-        rises = low & (unsafe < M) & (halfway > below) & (halfway < unsafe)
+        can = (halfway > below) & (halfway < unsafe)
+        below = xp.where(clash & ~can, safe, below)  # what looked to be below may have been above after all
+        descends = clash & can & (halfway < s.stay) & (1.5 * over_gap >= xp.maximum(room, lead_room))
+        upmost = effect >= xp.max(xp.where(clash, effect, -xp.inf), axis=1, keepdims=True)
+        own_turn = clash & ~descends & (room >= lead_room * (1.0 - 0.5 * xp.astype(upmost, xp.float64)))
+        rises = low & (unsafe < M) & can
         stay = xp.where(descends | rises, halfway, xp.where(low, xp.inf, stay))
         changed = descends | low
-        keep = xp.where(changed, 0.0, 1.0)
-        rival_dose = xp.where(xp.isfinite(stay), stay, xp.minimum(calm, M))
-        refining = (s.found > 0)[:, None] & (arms == s.winner[:, None]) & (s.rounds % 2 == 0)[:, None]
-        is_leader = (arms == leader[:, None]) & (s.found == 0)[:, None]
-        dose = xp.where(is_leader | refining, safe, rival_dose)
-        dose = xp.where(wanted(s), dose, s.dose)
-        fade = xp.exp(-FADE * K * xp.abs(dose - s.dose) / xp.maximum(p.ceiling - seen, 0.25 * slack))
+        keep = xp.astype(~changed, xp.float64)
 
-        # Whom to pull: rivals that have something to show of their harm; else leader or rival, the less known of the two
+        # Whom to pull: rivals with something to show of their harm; else leader or rival, the less known of the two
         n = xp.astype(s.n, xp.float64)
         lead_n = pick(s.led_v / xp.maximum(s.scale, 1e-9) ** 2, leader)
         own_n = s.bet_v / xp.maximum(s.scale, 1e-9) ** 2
-        asks_leader = rival & ready & ~descends & (clash | (own_n * xp.sqrt(left) > lead_n))
-        lead_turn = xp.any(asks_leader, axis=1, keepdims=True) | (5 * pick(n, leader) < xp.max(xp.where(rival, n, 0.0), axis=1, keepdims=True))
-        chosen = xp.where(arms == leader[:, None], lead_turn, rival & (~ready | descends | ~asks_leader))
-        chosen = xp.where((s.found > 0)[:, None], arms == s.winner[:, None], chosen)
+        asks_leader = (
+            rival & ready & ~descends & ~own_turn & (clash | (own_n * xp.sqrt(xp.astype(left, xp.float64)) > lead_n))
+        )
+        most = xp.max(xp.where(rival, n, 0.0), axis=1, keepdims=True)
+        lead_turn = xp.any(asks_leader, axis=1, keepdims=True) | (5 * pick(n, leader) < most)
+        is_leader = arms == leader[:, None]
+        chosen = xp.where(is_leader, lead_turn, rival & ~asks_leader)
+        won = (s.found > 0)[:, None]
+        mine = won & (arms == s.winner[:, None])
+        chosen = xp.where(won, mine, chosen)
+        at_good = xp.where(won, (s.rounds % 2 == 0)[:, None], is_leader | own_turn)
+        dose = xp.where(at_good, safe, xp.where(xp.isfinite(stay), stay, xp.minimum(calm, M)))
+        dose = xp.where(chosen, dose, s.dose)
+        at_good = xp.where(chosen, at_good, s.at_good)
+        width = xp.maximum(p.ceiling - seen, 0.25 * slack)
+        fade = xp.exp(-2 * K * xp.abs(dose - s.high_dose) / width)
+        fade = xp.where(at_good | ~chosen, 1.0, fade)
+        drop = xp.exp(-2 * K * xp.abs(safe - s.low_dose) / xp.maximum(p.limit - low_harm, 0.1 * slack))
+        drop = xp.where(at_good & chosen, drop, 1.0)
         size = xp.maximum(xp.ceil(self.growth * n), float(self.cohort))
-        enough = xp.ceil(xp.where(ready, 8 * (math.log(1 / (VERDICT * p.delta)) + 3) / s.scale**2, xp.inf))
-        size = xp.where(ready | (arms == leader[:, None]), xp.minimum(size, xp.maximum(enough, xp.maximum(xp.ceil(0.2 * self.growth * n), float(self.cohort)))), size)
+        enough = xp.ceil(8 * (math.log(1 / (VERDICT * p.delta)) + 3) / s.scale**2)
+        enough = xp.maximum(enough, xp.maximum(xp.ceil(0.2 * self.growth * n), float(self.cohort)))
+        calmly = ~xp.any(clash, axis=1, keepdims=True)
+        size = xp.where((ready & ~clash) | (is_leader & calmly), xp.minimum(size, enough), size)
         size = xp.where(s.n > 0, xp.where(chosen, size, 0.0), float(self.first))
         return replace(
             s, stay=stay, below=below, moves=s.moves + xp.astype(changed, xp.int64), dose=dose,
-            near_n=s.near_n * fade, near_effect=s.near_effect * fade, near_harm=s.near_harm * fade,
+            high_n=s.high_n * fade, high_effect=s.high_effect * fade, high_harm=s.high_harm * fade,
+            low_n=s.low_n * drop, low_effect=s.low_effect * drop, low_harm=s.low_harm * drop, at_good=at_good,
+            high_dose=xp.where(at_good | ~chosen, s.high_dose, dose),
+            low_dose=xp.where(at_good & chosen, safe, s.low_dose),
             bet_v=s.bet_v * keep, bet_w=s.bet_w * keep, bet_y=s.bet_y * keep, leading=leader,
             want=xp.astype(xp.where(wanted(s), xp.where(size < 1e15, size, 1e15), 0.0), xp.int64),
         )  # fmt: skip

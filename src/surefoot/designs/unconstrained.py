@@ -23,10 +23,7 @@ import numpy as np
 from ..arrays import Array
 from ..problem import Problem
 from .base import Cohort, Outcome, State, blank, round_down, settle, wanted
-from .baseline import AnyShape, finite_top
-
-RHO = 10.0  # the mixture is tightest after some tens of pulls
-GROWTH = 0.1
+from .baseline import GROWTH, AnyShape, finite_top, mixture_radius
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +70,7 @@ class Unconstrained(AnyShape):
             harm=state.harm + np.where(ours, outcome.harm, 0.0),
         )
         p, n = s.problem, np.maximum(s.n, 1)
-        log = 2 * np.log(2 * len(p.arms) * (s.k * (s.k + 1) if p.shape == "monotonic" else 1) / p.delta)
-        unit = np.where(s.n > 0, np.sqrt((n + RHO) * (log + np.log1p(n / RHO))) / n, np.inf)
+        unit = mixture_radius(s.n, p.delta / (2 * len(p.arms) * (s.k * (s.k + 1) if p.shape == "monotonic" else 1)))
         y, z, e_y, e_z = s.effect / n, s.harm / n, unit * p.noises[0].scale, unit * p.noises[1].scale
         s = self.lines(s, y, z, e_y, e_z) if p.shape == "linear" else self.bisect(s, y, z, e_y, e_z)
         return settle(s, np.full_like(s.lower, -np.inf))
