@@ -130,12 +130,8 @@ def _log(rng: np.random.Generator, low: float, high: float, size: int | None = N
 
 def _one_of(rng: np.random.Generator, *options: tuple[float, Any]) -> Any:
     """One of (weight, option)."""
-    x = rng.random() * sum(weight for weight, _ in options)
-    for weight, option in options:
-        x -= weight
-        if x < 0:
-            break
-    return option
+    weights = np.cumsum([weight for weight, _ in options])
+    return options[int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))][1]
 
 
 def _values(rng: np.random.Generator, d: int, scale: float) -> Array:
@@ -162,10 +158,11 @@ def random_linear(d: int, instance: int = 0) -> Made:
     """Random lines: slopes over decades, any start and largest doses, some arms safe at their largest dose, some values
     within 5% of each other, some instances with values near 0.01 or 100."""
     rng = np.random.default_rng([1, instance])
-    limit = _log(rng, 0.1, 10.0)
-    scale = _one_of(rng, (4, _log(rng, 0.3, 3.0)), (1, _log(rng, 0.007, 0.014)), (1, _log(rng, 70.0, 140.0)))
+    scale = _one_of(rng, (6, _log(rng, 0.3, 3.0)), (1, _log(rng, 0.007, 0.014)), (1, _log(rng, 70.0, 140.0)))
+    limit = _log(rng, 0.3, 3.0) * _one_of(rng, (1, 1.0), (1, scale))
     kind = _one_of(rng, (3, "gaussian"), (1, "rademacher"))
     sigmas = scale * _log(rng, 0.1, 1.5), limit * _log(rng, 0.1, 1.5)
+    sigmas = _one_of(rng, (1, sigmas), (2, (min(sigmas),) * 2))  # apart, or one for both
     crossing = _log(rng, 0.03, 30.0, d)  # where harm is at the limit
     far = _log(rng, 1.05, 10.0, d)  # the largest dose, in crossings; below 1 it is safe
     far = np.where(rng.random(d) < 0.3, 0.3 + 0.7 * rng.random(d), np.where(rng.random() < 0.2, math.inf, far))
@@ -191,20 +188,20 @@ def random_monotonic(d: int, instance: int = 0) -> Made:
     noise = tuple(Noise(k, None if k == "bernoulli" else x) for k, x in zip(kinds, sigmas, strict=True))
     value = _values(rng, d, scale)
     most = 1.0 if kinds[0] == "bernoulli" else math.inf
+    readings, arms = _readings(rng), [_drug(rng, limit, x, most) for x in value]
     while True:
-        arms = [_drug(rng, limit, x, most) for x in value]
         effect, harm, start, largest, lipschitz = zip(*arms, strict=True)
         made = _monotonic(
             effect, harm, start=start, max=largest, limit=limit, slack=slack, lipschitz=lipschitz, noise=noise,
+            **readings,
         )  # fmt: skip
-        if _told_apart(*made):
-            break
-    readings = _readings(rng)
-    problem, scenario = made
-    return problem.but(signals=readings.pop("signals", "any")), replace(scenario, **readings)
+        again = _too_steep(*made)
+        if not np.any(again):
+            return made
+        arms = [_drug(rng, limit, x, most) if a else arm for arm, x, a in zip(arms, value, again, strict=True)]
 
 
-def _drug(rng: np.random.Generator, limit: float, value: float, most: float) -> tuple[Curve, Curve, float, float, float]:
+def _drug(rng: np.random.Generator, limit: float, value: float, most: float) -> tuple[Any, ...]:
     """Curves of effect and harm, start and largest dose and Lipschitz constant of an arm of that value."""
     # Harm: at the start it is a part of the limit, at `crossing` it is the limit, at the largest dose more, or less
     at_start, safe = limit * (0.05 + 0.8 * rng.random()), rng.random() < 0.25
@@ -228,7 +225,7 @@ def _drug(rng: np.random.Generator, limit: float, value: float, most: float) -> 
         case _:
             start, width = 4 * rng.random() - 2, _log(rng, 0.1, 10.0)
             crossing = start + width
-            bends = np.sort(rng.random(2))
+            bends = np.array([0.1, 0.6]) + 0.3 * rng.random(2)
             rise = at_start + (limit - at_start) * np.sort(rng.random(2))
             doses = [start, *(start + width * bends), crossing, crossing + width]
             harm = Table(tuple(doses), (at_start, *rise, limit, limit + (1 - limit) * rng.random()))
@@ -256,12 +253,13 @@ def _logit(x: float) -> float:
     return math.log(x / (1 - x))
 
 
-def _told_apart(problem: Problem, scenario: Scenario) -> bool:
-    """Whether the best arm would still be so if harm was misjudged by 2% of the limit, to its disadvantage: where effect
-    and harm are so steep that it would not, nobody can know the best arm."""
-    best = scenario.truth(problem).best
+def _too_steep(problem: Problem, scenario: Scenario) -> Array:
+    """Arms that would be on the other side of the middle between the two best values if harm was misjudged by 2% of the
+    limit: as nobody can know harm so well, nobody could tell them from the best, or from the others."""
+    value = scenario.truth(problem).value
     low, high = (scenario.truth(problem.but(limit=problem.limit * x)).value for x in (0.98, 1.02))
-    return bool(low[best] > np.delete(high, best).max())
+    middle = np.sort(value)[-2:].mean()
+    return np.asarray(np.where(value > middle, low <= middle, high >= middle))
 
 
 # Hard cases: the assumptions hold, and so must the guarantee
@@ -331,7 +329,8 @@ def hundred_arms(d: int) -> Made:
 def lipschitz_tight(d: int) -> Made:
     """Harm rises as fast as its Lipschitz constant allows, at a different constant for every arm."""
     K = np.geomspace(0.25, 4.0, d)
-    effect = [Table((0.0, 0.3 / k, 1.0 / k), (min(0.1, v), v, v)) for k, v in zip(K, _falling(0.9, 0.5, d), strict=True)]
+    values = zip(K, _falling(0.9, 0.5, d), strict=True)
+    effect = [Table((0.0, 0.3 / k, 1.0 / k), (min(0.1, v), v, v)) for k, v in values]
     return _monotonic(effect, [Linear(k) for k in K], lipschitz=K, start=0.01, max=2.0)
 
 

@@ -40,6 +40,7 @@ ScenarioName = Annotated[
     typer.Argument(metavar="SCENARIO", help="A name from `surefoot scenarios`, or a TOML file.", show_default=False),
 ]
 Arms = Annotated[int | None, typer.Option(help="Number of arms, where the scenario scales.")]
+Instance = Annotated[int | None, typer.Option(help="Which one of a random family; 0 by default.")]
 Trials = Annotated[int, typer.Option(help="Simulated trials.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers, whatever the workers.")]
 Workers = Annotated[int, typer.Option(help="Processes; -1 for every core.")]
@@ -56,12 +57,14 @@ As = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json: one JSON object.")]
 
 
-def _case(name: str, arms: int | None, **changes: Any) -> tuple[Problem, Scenario]:
+def _case(name: str, arms: int | None, instance: int | None, **changes: Any) -> tuple[Problem, Scenario]:
     changes = {key: value for key, value in changes.items() if value is not None}
     if name in CASES or not (name.endswith(".toml") or Path(name).exists()):
-        return case(name, arms, **changes)
+        return case(name, arms, instance=instance, **changes)
     if arms is not None:
         raise SurefootError("--arms is for scenarios that scale; a file has the arms it lists")
+    if instance is not None:
+        raise SurefootError("--instance is for the random families; a file is one scenario")
     problem, scenario = load(name)
     return problem.but(**changes), scenario
 
@@ -94,12 +97,11 @@ def simulate(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
-    workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
+    instance: Instance = None, workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate a design on a scenario and print its operating characteristics."""
-    problem, truth = _case(
-        scenario, arms, delta=delta, slack=slack, limit=limit, tolerance=tolerance, budget=budget, refine=refine
-    )
+    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
+    problem, truth = _case(scenario, arms, instance, **asked)
     table = Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
     _show([table], form, as_json, table.to_dict())
 
@@ -110,12 +112,11 @@ def compare(
     designs: Annotated[str | None, typer.Option(help="Names, commas between; by default all with a guarantee.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
-    workers: Workers = 1, form: As = Format.table, as_json: Json = False,
+    instance: Instance = None, workers: Workers = 1, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate several designs on one scenario, side by side."""
-    problem, truth = _case(
-        scenario, arms, delta=delta, slack=slack, limit=limit, tolerance=tolerance, budget=budget, refine=refine
-    )
+    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
+    problem, truth = _case(scenario, arms, instance, **asked)
     fitting = [name for name, kind in DESIGNS.items() if kind.shape == problem.shape and kind().guarantee]
     names = designs.split(",") if designs else fitting
     chosen = [_design(name.strip(), problem, truth) for name in names]
@@ -159,12 +160,12 @@ def check(
 @app.command()
 def theory(
     scenario: ScenarioName, arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None,
-    as_json: Json = False,
+    instance: Instance = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """What the theorems say about a scenario: gaps, lower bounds, upper bounds."""
     from .theory import show, summary
 
-    found = summary(*_case(scenario, arms, delta=delta, slack=slack, limit=limit))
+    found = summary(*_case(scenario, arms, instance, delta=delta, slack=slack, limit=limit))
     print_json(found) if as_json else console.print(show(found))
 
 

@@ -235,7 +235,7 @@ class _Story:
         self.frames.append(frame)
 
     def end(self, trials: int, rows: Array, ended: Verdict) -> None:
-        found = {f.name: x for f in fields(ended) if f.name != "problem" for x in [_numpy(getattr(ended, f.name))]}
+        found = {f.name: _numpy(x) for f in fields(ended)[1:] if (x := getattr(ended, f.name)) is not None}
         if self.verdict is None:
             blank: dict[str, Any] = {k: np.zeros((trials, *x.shape[1:]), x.dtype) for k, x in found.items()}
             self.verdict = replace(ended, **blank)
@@ -264,6 +264,8 @@ def _join_traces(traces: list[Trace]) -> Trace:
     joined = {k: np.concatenate([pad(getattr(t, k), k != "n") for t in traces]) for k in keys}
     first, *others = (t.verdict for t in traces)
     ends: dict[str, Any] = {
-        f.name: np.concatenate([getattr(v, f.name) for v in (first, *others)]) for f in fields(first)[1:]
+        f.name: np.concatenate([getattr(v, f.name) for v in (first, *others)])
+        for f in fields(first)[1:]
+        if getattr(first, f.name) is not None
     }
     return Trace(np.concatenate([t.rounds for t in traces]), **joined, verdict=replace(first, **ends))

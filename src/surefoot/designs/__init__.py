@@ -30,7 +30,7 @@ KINDS: tuple[type[Design], ...] = (
 )
 DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 
-DEFAULTS = {"linear": "safebai-linear", "monotonic": "safebai-monotonic"}
+DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic"}
 
 
 def default(shape: str) -> str:

@@ -31,8 +31,8 @@ from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like, pick, scatter
 from ..bounds import ANY, CONTRAST, log_mixture, radius, slope_upper
-from ..problem import Problem, Shape, SurefootError, number
-from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, wanted
+from ..problem import Problem, Shape, number
+from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, round_down, wanted
 
 SAFETY, UNSAFE = 0.3, 0.05  # shares of delta: for the doses, for "unsafe at the start" and the largest safe dose
 CAP = 0.2  # share of a rival's bet that is on the branch M*theta of its value
@@ -84,8 +84,6 @@ class SurefootLinear(Design):
         number("first", self.first, least=1)
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> LinearState:
-        if problem.levels is not None:
-            raise SurefootError("surefoot-linear takes any dose; for a problem with levels use safebai-linear")
         first = blank(problem, trials, xp)
         zero = xp.zeros_like(first["safe"])
         none = xp.zeros_like(first["standing"])
@@ -95,6 +93,17 @@ class SurefootLinear(Design):
             scale=zero + 0.3 * problem.limit / problem.noises[1].scale, leading=xp.zeros_like(first["pulls"]) - 1,
             harm_at_start=zero - xp.inf,
         )  # fmt: skip
+
+    def reached(self, p: Problem, a: Array) -> Array:
+        """By what to divide a level x to get the mean that a leader's pull at dose a cannot exceed if its value is x.
+
+        By the largest dose over a, since its value is at most theta * M. With levels its value is theta times a level
+        that is at or above a, as a is certified, so the mean of the pull itself is at most x.
+        """
+        xp = array_namespace(a)
+        if p.levels is None:
+            return a
+        return xp.where(xp.isinf(like(a, p.levels[:, 0])), a, like(a, p.largest / p.starts) + 0.0 * a)
 
     def plan(self, state: LinearState, u: Array) -> Cohort:
         return Cohort(state.safe, state.want)
@@ -108,14 +117,15 @@ class SurefootLinear(Design):
         harm = xp.where(came, outcome.harm, 0.0) / p.noises[1].scale
         s = state
         bet = a * s.scale
-        led = xp.where(xp.arange(len(p.arms), device=device(n)) == s.leading[:, None], bet, 0.0)
+        leads = (xp.arange(len(p.arms), device=device(n)) == s.leading[:, None]) & (cohort.dose <= s.safe)
+        led = xp.where(leads, bet, 0.0)
         s = replace(
             s, n=s.n + outcome.n, rounds=s.rounds + 1,
             v=s.v + n * a * a, y=s.y + a * effect, z=s.z + a * harm,
             bet_v=s.bet_v + n * bet * bet, bet_y=s.bet_y + bet * effect,
             bet_z=s.bet_z + bet * harm, bet_w=s.bet_w + n * bet * a,
             led_v=s.led_v + n * led * led, led_y=s.led_y + led * effect,
-            led_z=s.led_z + led * harm, led_w=s.led_w + n * led * a,
+            led_z=s.led_z + led * harm, led_w=s.led_w + n * led * self.reached(p, a),
         )  # fmt: skip
         return self.decide(self.certify(s, came))
 
@@ -148,6 +158,8 @@ class SurefootLinear(Design):
         upper = xp.max(xp.where(below, -xp.inf, xp.where(right < math.pi / 2, xp.tan(right) * scale, xp.inf)), axis=-1)
         rise = s.safe / like(v, p.starts) * sy
         known = s.n > 0
+        if p.levels is not None:  # a certified level's effect is in reach; what lies between levels is not
+            lower = xp.where(xp.isinf(like(v, p.levels[:, 0])), lower, rise * (theta - error))
         return replace(
             super().verdict(state),
             lower=xp.where(known, lower, -xp.inf),
@@ -165,7 +177,7 @@ class SurefootLinear(Design):
         upper = slope_upper(v, z, SAFETY * p.delta / len(p.arms))
         lower = (z - radius(v * top**2, UNSAFE * p.delta / len(p.arms), ANY) / top) / v
         upper, lower = (scatter(came, x) for x in (upper, lower))
-        safe = xp.clip(a0 * top / xp.where(came, upper, 1.0), a0, M)
+        safe = round_down(p, xp.clip(a0 * top / xp.where(came, upper, 1.0), a0, M))
         unsafe = xp.clip(a0 * top / xp.where(lower > 0, lower, 1e-300), a0, M)
         effect = s.y / xp.where(s.n > 0, s.v, 1.0) * p.noises[0].scale
         return replace(
@@ -189,7 +201,8 @@ class SurefootLinear(Design):
         theta, mu = xp.maximum(s.y / v, floor), xp.maximum(s.z / v, floor)
         scale = xp.sqrt(2 * theta * mu)
         effect = xp.maximum(s.y / v, 0.01 * floor)
-        value = sy * effect * xp.minimum(p.limit / (sz * mu), reach)
+        a0 = like(v, p.starts)
+        value = sy * effect * xp.maximum(round_down(p, a0 * xp.minimum(p.limit / (sz * mu), reach)) / a0, 1.0)
         value = xp.where(live & (s.n > 0), value, -1.0)
         leader = xp.argmax(value, axis=1)
         rival = live & (arms != leader[:, None])
@@ -256,7 +269,7 @@ class SurefootLinear(Design):
             # "arm k is best, and by more than that" holds, so pairs are tested, and d - 1 of them can be wrong.
             goal = math.log(2 * (d - 1) / spare)
             near = self.refuted(
-                s, rival & ~beaten, leader[:, None], "bet_", own, pick(own, leader), phi, p.tolerance, goal
+                s, rival & ~beaten, leader[:, None], "led_", own, pick(own, leader), phi, p.tolerance, goal
             )
         return beaten, near
 

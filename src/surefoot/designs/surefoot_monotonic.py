@@ -210,11 +210,13 @@ class SurefootMonotonic(Design):
         live = (s.standing == ACTIVE) & ~stopped
 
         # The leader has the largest effect at its good rung. How far from the limit are both ends?
-        (seen, error, effect, noise), (low_harm, _, low_effect, low_noise) = self.sides(s)
+        (seen, error, effect, noise), (low_harm, low_error, low_effect, low_noise) = self.sides(s)
         leader = xp.argmax(xp.where(live & (s.low_n > 0), low_effect, -xp.inf), axis=1)
         rival = live & (arms != leader[:, None])
         best, best_noise = pick(low_effect, leader), pick(low_noise, leader)
-        room = xp.where(safe >= M, 0.0, xp.maximum(p.limit - low_harm, 0.0))
+        room = xp.maximum(p.limit - low_harm + low_error, 0.0)
+        step = K * (xp.min(xp.where(rung > safe[..., None], rung, xp.inf), axis=-1) - safe)
+        room = xp.where(room > step, room, 0.0)  # where the next rung is out of reach, there is no room left
         scale = xp.maximum(xp.abs(best - effect), xp.hypot(noise, best_noise)) / p.noises[0].scale
         nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
         scale = xp.where(arms == leader[:, None], xp.where(xp.isfinite(nearest), nearest, scale), scale)
@@ -244,8 +246,13 @@ class SurefootMonotonic(Design):
         lead_room = pick(room, leader)
         halfway = xp.max(xp.where(rung <= ((below + unsafe) / 2)[..., None], rung, -xp.inf), axis=-1)
         can = (halfway > below) & (halfway < unsafe)
-        below = xp.where(clash & ~can, safe, below)  # what looked to be below may have been above after all
-        descends = clash & can & (halfway < s.stay) & (1.5 * over_gap >= xp.maximum(room, lead_room))
+        below = xp.where(
+            (clash | ((s.found > 0)[:, None] & ready)) & ~can, safe, below
+        )  # what looked to be below may have been above after all
+        won = (s.found > 0)[:, None]
+        mine = won & (arms == s.winner[:, None])
+        furthest = 1.5 * over_gap >= xp.maximum(room, lead_room)
+        descends = can & (halfway < s.stay) & ((clash & furthest) | (mine & ready))
         upmost = effect >= xp.max(xp.where(clash, effect, -xp.inf), axis=1, keepdims=True)
         own_turn = clash & ~descends & (room >= lead_room * (1.0 - 0.5 * xp.astype(upmost, xp.float64)))
         rises = low & (unsafe < M) & can
@@ -264,8 +271,6 @@ class SurefootMonotonic(Design):
         lead_turn = xp.any(asks_leader, axis=1, keepdims=True) | (5 * pick(n, leader) < most)
         is_leader = arms == leader[:, None]
         chosen = xp.where(is_leader, lead_turn, rival & ~asks_leader)
-        won = (s.found > 0)[:, None]
-        mine = won & (arms == s.winner[:, None])
         chosen = xp.where(won, mine, chosen)
         at_good = xp.where(won, (s.rounds % 2 == 0)[:, None], is_leader | own_turn)
         dose = xp.where(at_good, safe, xp.where(xp.isfinite(stay), stay, xp.minimum(calm, M)))

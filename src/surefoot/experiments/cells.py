@@ -66,8 +66,10 @@ class Cell:
         return f"{self.scenario}-{self.arms}-{self.design.replace(':', '_')}-{digest}.json"
 
     def setup(self) -> tuple[Problem, Scenario, Design]:
-        slack = {} if self.slack is None else {"slack": self.slack}
-        problem, scenario = case(self.scenario, self.arms, delta=self.delta, budget=self.cap, **slack)
+        changes: dict[str, Any] = {"delta": self.delta, "budget": self.cap}
+        if self.slack is not None:
+            changes["slack"] = self.slack
+        problem, scenario = case(self.scenario, self.arms, **changes)
         # The best arm comes last, so that no design has it from breaking ties by the order of the arms.
         problem = problem.but(arms=problem.arms[::-1])
         scenario = replace(scenario, effect=scenario.effect[::-1], harm=scenario.harm[::-1])

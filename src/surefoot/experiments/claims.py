@@ -49,7 +49,7 @@ def straight_line(runs: Runs) -> Check:
         off = float(np.max(np.abs(start + slope * d - mean) / mean))
         noise = max(_se(ran) / ran.pulls.mean() for ran in mine.values())
         text += f"; off the line {start:,.0f} + {slope:,.0f} d by at most {off:.1%} (standard errors {noise:.1%})"
-        return text, HOLDS if off <= max(0.1, 3 * noise) else FAILS
+        return text, HOLDS if off <= 0.1 else FAILS if off > 3 * noise else UNKNOWN
 
     return says, judge if mine else None
 

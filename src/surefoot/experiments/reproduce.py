@@ -75,7 +75,7 @@ def expected(cell: Cell) -> int:
     """About how many decisions a cell takes, one after another: measured, rounded up; for the time that is left."""
     name, drug = cell.design.split(":")[0], cell.scenario == "paper-drug"
     if name in ("safeopt", "stageopt"):
-        per_arm = (12_000 if "lipschitz" in cell.design else 21_000) if drug else 5_500
+        per_arm = (18_000 if "lipschitz" in cell.design else 40_000) if drug else 5_500
         return min(per_arm * cell.arms, cell.cap)
     return min(650_000, cell.cap) if name == "safe-lts" else 1_000
 

@@ -101,7 +101,45 @@ def safebai_monotonic(problem: Problem, options: Mapping[str, Any], rounds: Sequ
     return bound
 
 
-THEOREMS: dict[str, Theorem] = {"safebai-linear": safebai_linear, "safebai-monotonic": safebai_monotonic}
+def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequence[Round]) -> Bound:
+    """Theorem 1 of docs/guarantees.md. To test a slope m of the harm, bet g = r m: the mean over r of
+    exp(r m (m v - z) - (r m)^2 v / 2) reaches d / (0.3 delta) with probability 0.3 delta / d at most if m is the slope;
+    v = sum a^2, z = sum a harm, doses in units of the start dose and harms of sigma. It increases in m from z/v on."""
+    shares = [0.9 * 1.8**-j for j in range(5)]
+    shares += [shares[-1] * 2.5**-k for k in range(1, 9)]
+    tail = [1 / (k * (k + 1)) for k in range(1, 9)]
+    weights = [0.85 / 5] * 5 + [0.15 * x / sum(tail) for x in tail]
+    goal, sigma = math.log(len(problem.arms) / (0.3 * problem.delta)), problem.noises[1].scale
+    slope = []
+    for i, arm in enumerate(problem.arms):
+        mine = [(dose / arm.start, came) for round_ in rounds for (k, dose), came in round_.came.items() if k == i]
+        v = math.fsum(a * a * came.n for a, came in mine)
+        z = math.fsum(a * came.harm / sigma for a, came in mine)
+
+        def wealth(m: float, v: float = v, z: float = z) -> float:
+            logs = [math.log(w) + r * m * (m * v - z) - (r * m) ** 2 * v / 2 for r, w in zip(shares, weights, strict=True)]
+            top = max(logs)
+            return top + math.log(math.fsum(math.exp(x - top) for x in logs))
+
+        if v == 0:
+            slope.append(math.inf)
+            continue
+        low = max(z / v, 0.0)
+        high = low + 1.0
+        while wealth(high) < goal:
+            low, high = high, 2 * high
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if wealth(middle) < goal else (low, middle)
+        slope.append(high * sigma / arm.start)
+    return lambda arm, dose: dose * slope[arm]
+
+
+THEOREMS: dict[str, Theorem] = {
+    "safebai-linear": safebai_linear,
+    "safebai-monotonic": safebai_monotonic,
+    "surefoot-linear": surefoot_linear,
+}
 
 
 def default(shape: str) -> str:

@@ -1,0 +1,182 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import Arm, Noise, Problem, Scenario, case, simulate
+from surefoot.designs.base import ELIMINATED, STOPPED, Cohort, Outcome
+from surefoot.designs.surefoot_linear import CAP, SAFETY, UNSAFE, SurefootLinear, over, statistic, under
+from surefoot.scenario import Linear
+from surefoot.simulate import Result
+from surefoot.testing import DesignSuite, failures_allowed, play
+
+DESIGN = SurefootLinear()
+
+
+class TestConformance(DesignSuite):
+    design = DESIGN
+    trials = 150
+    symmetric = False  # sums over arms are taken in another order
+
+    def simulated(self, name: str) -> Result:
+        if name == "hundred-arms":
+            return simulate(*case(name, 15), self.design, self.trials, seed=1)
+        budget = 30_000 if name in ("equal-arms", "tiny-gap", "small-values") else 10**9
+        return simulate(*case(name, budget=budget), self.design, self.trials, seed=1)
+
+
+def two(ratio: float = 0.95, **changes: Any) -> tuple[Problem, Scenario]:
+    """Two arms, one of which has `ratio` times the value of the other by less effect and less harm."""
+    arms = (Arm("a", 0.5, 10.0), Arm("b", 0.5, 10.0))
+    problem = Problem(arms, 1.0, "linear", Noise("gaussian", 0.5), delta=0.1)
+    return problem.but(**changes), Scenario((Linear(1.0), Linear(0.8 * ratio)), (Linear(1.0), Linear(0.8)))
+
+
+def failed(result: Result) -> int:
+    return int((result.wrong | result.unsafe).sum())
+
+
+def test_the_shares_of_delta() -> None:
+    """What is left of delta by doses and stops is the verdict's, so all shares make one."""
+    assert 0 < SAFETY and 0 < UNSAFE and SAFETY + UNSAFE < 1 and 0 < CAP < 1
+
+
+@pytest.mark.parametrize("signals", ["independent", "any"])
+def test_two_arms_of_nearly_equal_value(signals: str) -> None:
+    """Where being wrong is easiest; a budget ends those that would go on for long."""
+    for ratio, seed in ((0.999, 3), (0.97, 4)):
+        result = simulate(*two(ratio, budget=3000, signals=signals), DESIGN, 1000, seed=seed)
+        assert failed(result) <= failures_allowed(1000, 0.1, 10)
+    close = simulate(*two(0.8, signals=signals), DESIGN, 200, seed=5)
+    assert np.all(close.winner >= 0), "and these do end"
+
+
+@pytest.mark.parametrize("correlation", [-1.0, 1.0])
+@pytest.mark.parametrize("largest", [10.0, 0.8])
+def test_any_dependence_of_the_readings(correlation: float, largest: float) -> None:
+    """Readings tied to each other, in either way, at values near each other, saturated and not."""
+    problem, scenario = two(0.97, budget=5000)
+    arms = tuple(Arm(arm.name, arm.start, largest) for arm in problem.arms)
+    tied = Scenario(scenario.effect, scenario.harm, correlation=correlation)
+    result = simulate(problem.but(arms=arms), tied, DESIGN, 600, seed=6)
+    assert failed(result) <= failures_allowed(600, 0.1, 10)
+
+
+@pytest.mark.parametrize("options", [{"growth": 0.0}, {"growth": 0.0, "cohort": 3}, {"growth": 1.0}, {"first": 1}])
+def test_cohorts(options: dict[str, Any]) -> None:
+    problem, scenario = two(0.4, noise=Noise("gaussian", 0.2))
+    design = SurefootLinear(**options)
+    result = simulate(problem, scenario, design, 60, seed=7)
+    assert failed(result) <= failures_allowed(60, 0.1, 10)
+    assert np.all(result.winner >= 0)
+    if options == {"growth": 0.0, "cohort": 3, "first": 3}:
+        assert np.all(result.pulls % 3 == 0)
+
+
+def test_fixed_cohorts_have_their_size() -> None:
+    design = SurefootLinear(growth=0.0, cohort=3, first=3)
+    for state, cohort, _, _ in play(design, *case("paper-linear", 3), trials=4):
+        assert set(np.unique(cohort.n)) <= {0, 3}
+        assert np.all((cohort.n.sum(axis=1) > 0) == (state.ending == 0))
+
+
+def test_every_pull_is_at_the_certified_dose() -> None:
+    for state, cohort, *_ in play(DESIGN, *case("saturated-none"), trials=20):
+        given = cohort.n > 0
+        assert np.all(~given | (cohort.dose <= state.safe))
+
+
+def test_tolerance() -> None:
+    problem, scenario = two(0.97)
+    exact = simulate(problem.but(budget=10**6), scenario, DESIGN, 40, seed=8)
+    loose = simulate(problem.but(tolerance=0.3), scenario, DESIGN, 40, seed=8)
+    assert failed(loose) <= failures_allowed(40, 0.1, 10)
+    assert np.all(loose.winner >= 0) and loose.pulls.mean() < 0.5 * exact.pulls.mean()
+
+
+def test_equal_arms_end_with_a_tolerance() -> None:
+    problem, scenario = case("equal-arms", budget=10**6)
+    result = simulate(problem, scenario, DESIGN, 20, seed=9)
+    assert np.all(result.winner >= 0), "arms that cannot be told apart are within the tolerance of each other"
+
+
+def test_refine_knows_the_winners_dose() -> None:
+    problem, scenario = two(0.5)
+    width = 0.05
+    plain, refined = (simulate(problem.but(refine=r), scenario, DESIGN, 60, seed=10) for r in (None, width))
+    assert failed(refined) <= failures_allowed(60, 0.1, 10)
+    assert refined.pulls.mean() > plain.pulls.mean()
+    assert np.mean((refined.safe <= 1.0) & (refined.safe >= 1.0 - width)) >= 0.8
+
+
+def test_a_start_dose_above_the_limit_is_stopped() -> None:
+    problem, scenario = two(0.5)
+    hot = Scenario(scenario.effect, (Linear(4.0), scenario.harm[1]))
+    result = simulate(problem, hot, DESIGN, 40, seed=11, trace=True)
+    assert np.mean(result.winner == 1) >= 0.8
+    assert result.trace is not None
+    verdict = result.trace.verdict
+    stopped = np.flatnonzero(verdict.standing[:, 0] == STOPPED)
+    assert len(stopped) >= 35
+    assert "above the limit" in verdict.reason(0, int(stopped[0]))
+    both = Scenario(scenario.effect, (Linear(4.0), Linear(5.0)))
+    assert set(np.unique(simulate(problem, both, DESIGN, 20, seed=12).ending)) == {4}, "all stopped"
+
+
+def test_an_arm_that_was_stopped_is_never_named() -> None:
+    """Though the other has not been pulled yet."""
+    problem, _ = two()
+    n = np.array([[200, 0]])
+    state = DESIGN.tell(DESIGN.start(problem), Cohort(np.full((1, 2), 0.5), n), Outcome(n, 1.0 * n, 8.0 * n))
+    assert state.standing[0, 0] == STOPPED and state.winner[0] != 0
+
+
+def test_an_arm_whose_first_pulls_are_lost_is_judged_as_the_others() -> None:
+    problem, scenario = two(0.5)
+    rng = np.random.default_rng(13)
+    state, first = DESIGN.start(problem, 10), True
+    while np.any(state.ending == 0) and state.pulls.max() < 100_000:
+        cohort = DESIGN.ask(state)
+        n = np.where(first, np.array([1, 0]), 1) * cohort.n
+        effect, harm, _ = scenario.draw(rng, problem, cohort.dose, n, state.pulls)
+        state, first = DESIGN.tell(state, Cohort(cohort.dose, n), Outcome(n, effect, harm)), False
+    assert np.all(state.standing[:, 1] == ELIMINATED)
+
+
+def test_a_dose_of_zero_tells_nothing() -> None:
+    problem, _ = two()
+    one, zero = np.ones((1, 2), np.int64), np.zeros((1, 2))
+    state = DESIGN.tell(DESIGN.start(problem), Cohort(zero, one), Outcome(one, zero, zero))
+    assert np.all(DESIGN.ask(state).dose == 0.5)
+
+
+@pytest.mark.parametrize("signals", ["independent", "any"])
+def test_cells_bound_every_level_within(signals: Any) -> None:
+    """Over random sums and cells: the bound is below the statistic at every angle of the cell, troughs included."""
+    problem = two(signals=signals)[0]
+    rng = np.random.default_rng(14)
+    y, z = rng.normal(size=(2, 3000, 1))
+    w, reach = rng.uniform(0, 2, (3000, 1)), rng.choice([2.0, math.inf], (3000, 1))
+    low, high = np.sort(rng.uniform(0, math.pi / 2, (2, 3000, 1)), axis=0)
+    high = np.where(rng.random((3000, 1)) < 0.2, math.pi / 2, high)
+    phi = low + (high - low) * np.linspace(0, 1, 201)
+    level = np.tan(np.minimum(phi, math.pi / 2 - 1e-9)) * problem.limit / 0.5
+    cone, cap = statistic(problem, phi, y, z), y - w * level / reach
+    assert np.all(over(problem, low, high, y, z, w, reach) <= np.minimum(cone, cap) + 1e-9)
+    low_cone, low_cap = under(problem, low, high, y, z, w, reach)
+    assert np.all(low_cone <= -cone + 1e-9) and np.all(low_cap <= -cap + 1e-9)
+    troughs = (low_cone < np.minimum(-cone[:, :1], -cone[:, -1:]) - 1e-6).sum()
+    assert (troughs > 50) == (signals == "independent"), "some cells have their least value inside"
+
+
+def test_intervals_hold_together() -> None:
+    problem, scenario = two(0.7, budget=2000)
+    truth = scenario.truth(problem).value
+    bad = np.zeros(200, bool)
+    for *_, after in play(DESIGN, problem, scenario, trials=200, seed=15):
+        v = DESIGN.verdict(after)
+        bad |= ((v.lower > truth) | (v.upper < truth)).any(axis=1)
+        effect = scenario.effects(v.safe)
+        bad |= ((v.effect_lower > effect) | (v.effect_upper < effect)).any(axis=1)
+    assert bad.sum() <= failures_allowed(200, 0.1, 10)
