@@ -49,7 +49,7 @@ class Mixture:
 # How far a dose is from the largest safe one, as a share of it: a tenth to nine tenths are expected.
 SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5)
 # How far a value is from another, in units of the signal: 8% to 50% are expected; some of the stake is never bet.
-CONTRAST = Mixture(top=0.5, ratio=1.6, dense=5, above=2, tails=0.1, nothing=0.15)
+CONTRAST = Mixture(top=0.5, ratio=1.6, dense=5, below=6, above=2, tails=0.1, nothing=0.15)
 # Any scale at all, in units of the signal that is known before the first reading.
 ANY = Mixture(top=1.0, ratio=1.8, dense=9, above=2)
 

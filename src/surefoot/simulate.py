@@ -164,10 +164,10 @@ def play(
     while True:
         done = _numpy(state.ending) != RUNNING
         if done.mean() > 0.1 or done.all():
-            ended = take(design.verdict(state), xp.asarray(np.flatnonzero(done)))
+            ended = take(state, xp.asarray(np.flatnonzero(done)))
             _record(out, rows[done], ended)
             if story is not None:
-                story.end(trials, rows[done], ended)
+                story.end(trials, rows[done], design.verdict(ended))
             if done.all():
                 break
             rows, state = rows[~done], take(state, xp.asarray(np.flatnonzero(~done)))

@@ -16,7 +16,7 @@ DESIGN = SurefootLinear()
 
 class TestConformance(DesignSuite):
     design = DESIGN
-    trials = 150
+    trials = 100
     symmetric = False  # sums over arms are taken in another order
 
     def simulated(self, name: str) -> Result:
@@ -46,8 +46,8 @@ def test_the_shares_of_delta() -> None:
 def test_two_arms_of_nearly_equal_value(signals: str) -> None:
     """Where being wrong is easiest; a budget ends those that would go on for long."""
     for ratio, seed in ((0.999, 3), (0.97, 4)):
-        result = simulate(*two(ratio, budget=3000, signals=signals), DESIGN, 1000, seed=seed)
-        assert failed(result) <= failures_allowed(1000, 0.1, 10)
+        result = simulate(*two(ratio, budget=3000, signals=signals), DESIGN, 600, seed=seed)
+        assert failed(result) <= failures_allowed(600, 0.1, 10)
     close = simulate(*two(0.8, signals=signals), DESIGN, 200, seed=5)
     assert np.all(close.winner >= 0), "and these do end"
 
@@ -59,8 +59,8 @@ def test_any_dependence_of_the_readings(correlation: float, largest: float) -> N
     problem, scenario = two(0.97, budget=5000)
     arms = tuple(Arm(arm.name, arm.start, largest) for arm in problem.arms)
     tied = Scenario(scenario.effect, scenario.harm, correlation=correlation)
-    result = simulate(problem.but(arms=arms), tied, DESIGN, 600, seed=6)
-    assert failed(result) <= failures_allowed(600, 0.1, 10)
+    result = simulate(problem.but(arms=arms), tied, DESIGN, 400, seed=6)
+    assert failed(result) <= failures_allowed(400, 0.1, 10)
 
 
 @pytest.mark.parametrize("options", [{"growth": 0.0}, {"growth": 0.0, "cohort": 3}, {"growth": 1.0}, {"first": 1}])
@@ -70,8 +70,6 @@ def test_cohorts(options: dict[str, Any]) -> None:
     result = simulate(problem, scenario, design, 60, seed=7)
     assert failed(result) <= failures_allowed(60, 0.1, 10)
     assert np.all(result.winner >= 0)
-    if options == {"growth": 0.0, "cohort": 3, "first": 3}:
-        assert np.all(result.pulls % 3 == 0)
 
 
 def test_fixed_cohorts_have_their_size() -> None:
@@ -120,8 +118,9 @@ def test_a_start_dose_above_the_limit_is_stopped() -> None:
     stopped = np.flatnonzero(verdict.standing[:, 0] == STOPPED)
     assert len(stopped) >= 35
     assert "above the limit" in verdict.reason(0, int(stopped[0]))
-    both = Scenario(scenario.effect, (Linear(4.0), Linear(5.0)))
-    assert set(np.unique(simulate(problem, both, DESIGN, 20, seed=12).ending)) == {4}, "all stopped"
+    n = np.full((1, 2), 200)
+    state = DESIGN.tell(DESIGN.start(problem), Cohort(np.full((1, 2), 0.5), n), Outcome(n, 1.0 * n, 8.0 * n))
+    assert DESIGN.verdict(state).endings() == ["all-stopped"] and state.winner[0] == -1
 
 
 def test_an_arm_that_was_stopped_is_never_named() -> None:
@@ -173,10 +172,10 @@ def test_cells_bound_every_level_within(signals: Any) -> None:
 def test_intervals_hold_together() -> None:
     problem, scenario = two(0.7, budget=2000)
     truth = scenario.truth(problem).value
-    bad = np.zeros(200, bool)
-    for *_, after in play(DESIGN, problem, scenario, trials=200, seed=15):
+    bad = np.zeros(60, bool)
+    for *_, after in play(DESIGN, problem, scenario, trials=60, seed=15):
         v = DESIGN.verdict(after)
         bad |= ((v.lower > truth) | (v.upper < truth)).any(axis=1)
         effect = scenario.effects(v.safe)
         bad |= ((v.effect_lower > effect) | (v.effect_upper < effect)).any(axis=1)
-    assert bad.sum() <= failures_allowed(200, 0.1, 10)
+    assert bad.sum() <= failures_allowed(60, 0.1, 10)
