@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 or newer: make demo, make test.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench soak clean
 
 demo: .venv/ready
 	$(BIN)/surefoot demo
@@ -16,6 +16,9 @@ lint: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+soak: .venv/ready
+	$(BIN)/python -m tests.study.soak 500
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

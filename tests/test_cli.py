@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 import surefoot
-from surefoot import CASES, DESIGNS, case
+from surefoot import CASES, DESIGNS, case, simulate
 from surefoot.cli import main
+from surefoot.designs import default
 
 from .test_scenario import EXAMPLE
 
@@ -144,15 +145,52 @@ def test_theory(run: Any) -> None:
 
 
 def test_demo(run: Any, tmp_path: Path) -> None:
-    told = run("demo", "--out", str(tmp_path / "demo.png"))
+    db, out = str(tmp_path / "demo.db"), str(tmp_path / "demo.png")
+    told = run("demo", "--out", out, "--db", db)
     assert told.code == 0
     for word in ("which one works best at its highest safe dose?", "Verdict: best-arm", "eliminated in round", "2,000"):
         assert word in told.out
-    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-    n = run("demo", "--json", "--out", str(tmp_path / "again.png")).json
+    assert f"surefoot study status --db {db}" in told.out
+    assert Path(out).read_bytes().startswith(b"\x89PNG")
+    status = run("study", "status", "--db", db, "--json").json
+    assert (status["study"], status["standing"], status["winner"]) == ("demo", "ended", "drug 1")
+    n = run("demo", "--json", "--out", str(tmp_path / "again.png"), "--db", db).json  # an earlier demo is replaced
     assert n["winner"] == "drug 1"
-    assert n["picture"] == str(tmp_path / "again.png")
+    assert (n["picture"], n["db"]) == (str(tmp_path / "again.png"), db)
+    assert n["characteristics"]["design"] == default("monotonic")
+    assert run("study", "status", "--db", db, "--json").json["arms"] == status["arms"]
+
+
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty simulated trials in place of the two thousand."""
+    monkeypatch.setattr("surefoot.cli.run", lambda p, s, d, trials, seed, **k: simulate(p, s, d, min(trials, 20), **k))
+
+
+def test_demo_without_the_extras(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch)
+    for name in [name for name in sys.modules if name.startswith(("surefoot.study", "sqlalchemy"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    monkeypatch.delattr(surefoot, "study", raising=False)
+    db = tmp_path / "demo.db"
+    told = run("demo", "--out", str(tmp_path / "demo.png"), "--db", str(db))
+    assert told.code == 0
+    assert "which one works best" in told.out and "Verdict: best-arm" in told.out
+    assert "surefoot study" not in told.out and not db.exists()
+    assert run("demo", "--json", "--out", str(tmp_path / "a.png"), "--db", str(db)).json["db"] is None
     assert run("demo", "--out", str(tmp_path / "no" / "where.png")).code == 2
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run("demo", "--json", "--db", str(db)).json["picture"] is None
+
+
+def test_demo_leaves_other_files_alone(run: Any, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.db"
+    mine.write_text("my notes")
+    told = run("demo", "--db", str(mine))
+    assert (told.code, told.out) == (2, "")
+    assert "is not an earlier demo" in told.err
+    assert mine.read_text() == "my notes"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def bet(total: Array, n: Array, bound: Array, guess: Array, noise: Noise, above:
     xp = array_namespace(total)
     sign = 1.0 if above else -1.0
     if noise.kind == "bernoulli":
+        bound = xp.where(bound <= 0, 1e-3, bound) if above else xp.where(bound >= 1, 1 - 1e-3, bound)
         on = (sign * (guess - bound) > 0) & (bound > 0) & (bound < 1)
         p = xp.where(on, bound, 0.5)
         q = xp.where(on, xp.clip(guess, 0.5 * p if not above else p, 0.5 * (1 + p) if above else p), p)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum, auto
@@ -19,6 +20,7 @@ from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, Design, default, make
 from .problem import Problem, SurefootError
 from .scenario import Scenario, load
+from .simulate import Result
 from .simulate import simulate as run
 
 app = typer.Typer(
@@ -216,31 +218,62 @@ def designs(as_json: Json = False) -> None:
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("surefoot-demo.png"),
+    db: Annotated[Path, typer.Option(help="The study's file; an earlier demo is replaced.")] = Path("surefoot-demo.db"),
     seed: Seed = 3, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """The drug problem of the paper, told round by round, with a picture and the odds over 2,000 trials."""
-    from .demo import tell
+    """The drug problem of the paper: one study told round by round, with a picture, and the odds over 2,000 trials.
+
+    The study is a real one with simulated subjects, kept in a file that `surefoot study` reads."""
+    from .demo import introduce, tell
 
     problem, truth = case("paper-drug", 3)
     design = make(default(problem.shape))
-    one = run(problem, truth, design, 1, seed, trace=True)
+    study = _live(problem, truth, design, db, seed)
+    one = None if study else run(problem, truth, design, 1, seed, trace=True)
+    winner = int((one or study.verdict()).winner[0])
+    picture = _picture(one or study, out)
     table = Characteristics(run(problem, truth, design, 2000, seed))
-    picture = _picture(one, out)
     if as_json:
-        print_json(
-            {"winner": problem.names[int(one.winner[0])], "picture": picture, "characteristics": table.to_dict()}
-        )
+        found = {"winner": problem.names[winner] if winner >= 0 else None, "picture": picture}
+        print_json(found | {"db": str(db) if study else None, "characteristics": table.to_dict()})
         return
-    tell(console, one)
-    console.print(f"\n[bold]A picture of this trial:[/] {picture or 'not drawn: pip install surefoot[plots]'}\n")
+    introduce(console, problem)
+    if one:
+        tell(console, one)
+    else:
+        from .study.demo import tell as tell_study
+
+        tell_study(console, study, truth)
+    console.print(f"\n[bold]A picture of this trial:[/] {picture or 'not drawn: pip install surefoot[plots]'}")
+    if study:
+        console.print(f"[bold]The study itself is in[/] {db}; look at it with")
+        for command in ("status", "log --last 5", "verify", "certificate --out certificate.html"):
+            console.print(f"  surefoot study {command} --db {shlex.quote(str(db))}", soft_wrap=True, highlight=False)
+    console.print(f"\n[bold]What to expect of {design.name}:[/]")
     console.print(to_rich([table]))
 
 
-def _picture(result: Any, out: Path) -> str | None:
-    from .plots import story
-
+def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int) -> Any:
+    """The study of the demo; None where the extra for live studies is not installed."""
     try:
-        story(result, path=out)
+        from .study import demo, guard
+    except SurefootError:
+        return None
+    live = design if design.name in guard.THEOREMS else make(guard.default(problem.shape))
+    return demo.play(db, problem, truth, live, seed)
+
+
+def _picture(of: Any, out: Path) -> str | None:
+    """Draw a simulated trial or a study; None where the extra for pictures is not installed."""
+    try:
+        if isinstance(of, Result):
+            from .plots import story
+
+            story(of, path=out)
+        else:
+            from .study.story import story as draw
+
+            draw(of.view, out)
     except ImportError:
         return None
     except OSError as error:

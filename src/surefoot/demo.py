@@ -7,15 +7,14 @@ from rich.console import Console
 from rich.table import Table
 
 from .designs.base import ACTIVE, ENDINGS
+from .problem import Problem
 from .simulate import Result
 
 MOST_ROUNDS = 40  # shown of a longer trial
 
 
-def tell(console: Console, result: Result) -> None:
-    """The first trial of a Result that was simulated with `trace=True`."""
-    p, t = result.problem, result.trace
-    assert t is not None
+def introduce(console: Console, p: Problem) -> None:
+    """The question, in words."""
     slack = f", and no pull may ever be above {p.ceiling:g}" if p.slack else ""
     console.print(
         f"[bold]{len(p.arms)} drugs: which one works best at its highest safe dose?[/] More of a drug works better "
@@ -24,6 +23,12 @@ def tell(console: Console, result: Result) -> None:
         f"together they may happen with probability {p.delta:g}."
         f"\nA cell says how many pulls were made at which dose, and between which bounds the drug's value lies.\n"
     )
+
+
+def tell(console: Console, result: Result) -> None:
+    """The first trial of a Result that was simulated with `trace=True`."""
+    p, t = result.problem, result.trace
+    assert t is not None
     table = Table("round", "pulls so far", *p.names, title=f"One trial, {result.design.name}", title_justify="left")
     rounds = int(t.rounds[0])
     shown = set(np.unique(np.linspace(0, rounds - 1, MOST_ROUNDS).astype(int)).tolist())

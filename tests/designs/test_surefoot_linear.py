@@ -39,7 +39,7 @@ def failed(result: Result) -> int:
 
 def test_the_shares_of_delta() -> None:
     """What is left of delta by doses and stops is the verdict's, so all shares make one."""
-    assert 0 < SAFETY and 0 < UNSAFE and SAFETY + UNSAFE < 1 and 0 < CAP < 1
+    assert min(SAFETY, UNSAFE, CAP) > 0 and max(SAFETY + UNSAFE, CAP) < 1
 
 
 @pytest.mark.parametrize("signals", ["independent", "any"])

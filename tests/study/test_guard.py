@@ -11,24 +11,33 @@ import numpy as np
 import pytest
 
 from surefoot import CASES, Arm, Noise, Problem, Study, case, make
-from surefoot.designs import DESIGNS, SafeBAILinear
+from surefoot.bounds import slope_upper
+from surefoot.designs import DESIGNS, Design, SafeBAILinear
 from surefoot.designs.base import RUNNING, Outcome
+from surefoot.designs.surefoot_linear import SAFETY, SurefootLinear
 from surefoot.study import guard
 from surefoot.study.guard import CLOSE, Came, Round, refusal, stages, summed
 
 from .subjects import problem, run, subjects
 
-BANK = [name for name, it in CASES.items() if it.claim]
+BANK = [
+    (design, name)
+    for name, it in CASES.items()
+    if it.claim
+    for design in guard.THEOREMS
+    if make(design).shape == case(name)[0].shape
+]
 
 
-@pytest.mark.parametrize("name", BANK)
-def test_certifies_every_dose_that_the_design_asks_for(name: str) -> None:
+@pytest.mark.parametrize("chosen, name", BANK)
+def test_certifies_every_dose_that_the_design_asks_for(chosen: str, name: str) -> None:
     """Every catalogue case, played to its end: the guard's scalar code and the design's arrays agree to 1e-9.
 
-    The guard's radius has the number of pulls rounded up, so it may be a hair below the design's; never above.
+    The guard's radius has the number of pulls rounded up, and Newton's method comes from above: its bound may be a hair
+    below the design's; never above.
     """
     p, truth = case(name)
-    design = make({"linear": "safebai-linear", "monotonic": "safebai-monotonic"}[p.shape])
+    design = make(chosen)
     theorem, rng = guard.THEOREMS[design.name], np.random.default_rng(3)
     state, rounds = design.start(p), list[Round]()
     tightest = math.inf
@@ -51,6 +60,21 @@ def test_certifies_every_dose_that_the_design_asks_for(name: str) -> None:
         rounds.append(Round(asked, came))
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
     assert tightest > -CLOSE
+
+
+def test_agrees_with_the_pooled_design_on_the_slope_itself() -> None:
+    """By bisection and by Newton's method, from few pulls to many, signals weak and strong: the same slope."""
+    p, rng = problem(sigma=0.2), np.random.default_rng(1)
+    for pulls in (1, 5, 40, 1000, 10**6):
+        doses = [float(x) for x in rng.uniform(0.2, 1.0, 3)]
+        harms = [float(x) for x in rng.normal(0.3, 0.2, 3)]
+        came = {(0, a): Came(pulls, 0.0, pulls * a * h) for a, h in zip(doses, harms, strict=True)}
+        bound = guard.surefoot_linear(p, {}, [Round(((0.2, pulls),) * 3, came)])
+        v = sum((a / 0.2) ** 2 * c.n for (_, a), c in came.items())
+        z = sum(a / 0.2 * c.harm / 0.2 for (_, a), c in came.items())
+        slope = float(slope_upper(np.array([v]), np.array([z]), SAFETY * p.delta / 3, steps=50)[0])
+        assert math.isclose(bound(0, 0.2), slope * 0.2, rel_tol=1e-9)
+        assert bound(1, 0.2) == math.inf, "nothing is known of an arm without readings"
 
 
 def test_agrees_with_the_design_on_the_number_itself() -> None:
@@ -84,9 +108,25 @@ class Overconfident(SafeBAILinear):
         return replace(after, dose=np.minimum(after.dose * 1.05, 1.0))
 
 
-def test_a_dose_that_only_the_design_certifies_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(DESIGNS, "overconfident", Overconfident)
-    monkeypatch.setitem(guard.THEOREMS, "overconfident", guard.safebai_linear)
+@dataclass(frozen=True)
+class OverconfidentPooled(SurefootLinear):
+    """So does this one."""
+
+    name: ClassVar[str] = "overconfident"
+
+    def certify(self, s: Any, came: Any) -> Any:
+        after = super().certify(s, came)
+        return replace(after, safe=np.where(came, np.minimum(after.safe * 1.05, 1.0), after.safe))
+
+
+@pytest.mark.parametrize(
+    "kind, theorem", [(Overconfident, guard.safebai_linear), (OverconfidentPooled, guard.surefoot_linear)]
+)
+def test_a_dose_that_only_the_design_certifies_is_not_released(
+    kind: type[Design], theorem: guard.Theorem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DESIGNS, "overconfident", kind)
+    monkeypatch.setitem(guard.THEOREMS, "overconfident", theorem)
     p = problem()
     study = Study.create(f"{tmp_path}/s.db", "s", p, design="overconfident", seed=2)
     run(study, subjects(p))

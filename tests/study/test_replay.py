@@ -20,7 +20,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from surefoot import Study, SurefootError
+from surefoot import Study, SurefootError, make
+from surefoot.study import guard
 from surefoot.study.fold import View
 from surefoot.testing import arrays
 
@@ -35,16 +36,19 @@ class Life(RuleBasedStateMachine):
     server: str | None = None  # of PostgreSQL, else SQLite
 
     @initialize(
-        shape=st.sampled_from(["linear", "monotonic"]), binary=st.booleans(), seed=st.integers(0, 5), warn=st.booleans()
+        design=st.sampled_from(sorted(guard.THEOREMS)),
+        binary=st.booleans(),
+        seed=st.integers(0, 5),
+        warn=st.booleans(),
     )
-    def begin(self, shape: str, binary: bool, seed: int, warn: bool) -> None:
+    def begin(self, design: str, binary: bool, seed: int, warn: bool) -> None:
         self.folder = tempfile.mkdtemp()
         self.url = f"sqlite:///{self.folder}/s.db"
         if self.server:
             self.url = fresh(self.server)
-        self.problem = problem(shape, sigma=0.1, binary=binary)
+        self.problem = problem(make(design).shape, sigma=0.1, binary=binary)
         self.people: Subjects = subjects(self.problem, seed)
-        self.study = Study.create(self.url, "s", self.problem, seed=seed, watch="warn" if warn else "pause")
+        self.study = Study.create(self.url, "s", self.problem, design, seed=seed, watch="warn" if warn else "pause")
         self.model = View()
         self.told: dict[str, dict[str, float]] = {}
         self.voided: set[str] = set()

@@ -14,25 +14,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Noise, Study, SurefootError, make
+from surefoot.designs import DESIGNS
 from surefoot.designs.base import RUNNING, Outcome
+from surefoot.study import guard
 from surefoot.study.fold import View
 from surefoot.study.given import Given, raw
+from surefoot.testing import arrays
 
 from .subjects import problem, run, subjects
 
+STAGED = "safebai-linear"  # large cohorts, of every arm
 
-def new(url: str, shape: str = "linear", seed: int = 1, **changes: Any) -> Study:
+
+def new(url: str, shape: str = "linear", seed: int = 1, design: str | None = None, **changes: Any) -> Study:
     watch = changes.pop("watch", "pause")
-    return Study.create(url, "trial", problem(shape, **changes), actor="site 1", seed=seed, watch=watch)
+    return Study.create(url, "trial", problem(shape, **changes), design, actor="site 1", seed=seed, watch=watch)
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    return new(f"sqlite:///{tmp_path / 'study.db'}")
+    return new(f"sqlite:///{tmp_path / 'study.db'}", design=STAGED)
 
 
-def test_a_study_from_beginning_to_end(url: str) -> None:
-    study = run(new(url), subjects(problem()))
+def test_the_design_where_none_is_asked_for(tmp_path: Path) -> None:
+    assert new(f"{tmp_path}/l.db").view.design.name == "surefoot-linear"
+    for shape in ("linear", "monotonic"):
+        assert DESIGNS[guard.default(shape)].shape == shape
+
+
+@pytest.mark.parametrize("design", ["surefoot-linear", STAGED])
+def test_a_study_from_beginning_to_end(url: str, design: str) -> None:
+    study = run(new(url, design=design), subjects(problem()))
     verdict = study.verdict()
     assert verdict.endings() == ["best-arm"]
     assert verdict.problem.names[int(verdict.winner[0])] == "A"
@@ -42,12 +54,12 @@ def test_a_study_from_beginning_to_end(url: str) -> None:
     assert again.verify(head=study.view.hash)["ok"]
 
 
-@pytest.mark.parametrize("shape", ["linear", "monotonic"])
-def test_the_study_decides_as_the_design_does(shape: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", guard.THEOREMS)
+def test_the_study_decides_as_the_design_does(name: str, tmp_path: Path) -> None:
     """Told in any order, one by one, through many reopenings: the very numbers of the design played directly."""
-    people = subjects(problem(shape))
-    study = new(f"{tmp_path}/s.db", shape)
-    design = make(study.view.design.name)
+    design = make(name)
+    people = subjects(problem(design.shape))
+    study = new(f"{tmp_path}/s.db", design.shape, design=name)
     state = design.start(people.of)
     rng = np.random.default_rng(0)
     while state.ending[0] == RUNNING:
@@ -71,8 +83,8 @@ def test_the_study_decides_as_the_design_does(shape: str, tmp_path: Path) -> Non
             if rng.random() < 0.05:
                 study = Study.open(study.journal.url)
         state = design.tell(state, cohort, Outcome(cohort.n, np.array([sums[0]]), np.array([sums[1]])))
-        for name in ("lower", "upper", "safe", "unsafe", "standing", "ending", "winner"):
-            np.testing.assert_array_equal(getattr(state, name), getattr(study.view.state, name))
+        for key, x in arrays(state).items():
+            np.testing.assert_array_equal(x, getattr(study.view.state, key), err_msg=key)
         if study.view.subjects > 400:
             break
 
@@ -241,7 +253,7 @@ class TestCorrect:
     def test_is_as_if_it_had_been_told_so_where_the_same_doses_follow(self, tmp_path: Path) -> None:
         """A correction in a cohort whose decision does not move the doses: all later evidence stays."""
         people = subjects(problem())
-        studies = [new(f"{tmp_path}/{k}.db") for k in (0, 1)]
+        studies = [new(f"{tmp_path}/{k}.db", design=STAGED) for k in (0, 1)]
         for k, study in enumerate(studies):
             rows = people.rows(study.ask())
             if k:
@@ -256,7 +268,7 @@ class TestCorrect:
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
     def test_leads_to_another_cohort_and_flags_what_was_given(self, url: str) -> None:
-        people, study = subjects(problem()), new(url, watch="warn")
+        people, study = subjects(problem()), new(url, design=STAGED, watch="warn")
         rows = []
         while all(dose <= 0.2 for dose in study.view.cohorts[-1].dose):
             rows = people.rows(study.ask())
@@ -283,7 +295,7 @@ class TestCorrect:
         assert study.verify(head=study.view.hash)["ok"]
 
     def test_may_reopen_a_study_that_had_ended(self, tmp_path: Path) -> None:
-        people, study = subjects(problem()), new(f"{tmp_path}/s.db", watch="warn")
+        people, study = subjects(problem()), new(f"{tmp_path}/s.db", design=STAGED, watch="warn")
         run(study, people)
         assert study.view.ended
         first = study.certificate()
@@ -457,8 +469,8 @@ class TestBadInput:
             ("name", {"name": " "}),
             ("name", {"name": "a\nb"}),
             ("actor", {"actor": ""}),
-            ("could not begin", {"problem": problem(sigma=1e3)}),
-            ("could not begin.*budget", {"problem": problem(sigma=1e5)}),
+            ("could not begin", {"problem": problem(sigma=1e3), "design": STAGED}),
+            ("could not begin.*budget", {"problem": problem(budget=14)}),
             ("URL", {"url": "sqlite:/x://"}),
             ("SQLite or PostgreSQL", {"url": "mysql://x/y"}),
             ("could not be", {"url": f"{tmp_path}/no/such/folder/s.db"}),

@@ -58,7 +58,8 @@ class Verdict:
 
     `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
     `unsafe`. An arm that is out carries why: in round `out_round` its upper bound `out_upper` was at or below the
-    lower bound `out_lower` of arm `out_by` (eliminated), or the harm at its start dose was at least `out_lower`
+    lower bound `out_lower` of arm `out_by` (eliminated; where the two are one number, it is the value at which the
+    claim that the arm is best was refuted most narrowly), or the harm at its start dose was at least `out_lower`
     (stopped).
     """
 
@@ -99,6 +100,11 @@ class Verdict:
             return (
                 f"stopped in round {int(self.out_round[at])}: harm at its start dose {p.arms[arm].start:.4g} is "
                 f"at least {float(self.out_lower[at]):.4g}, above the limit {p.limit:.4g}"
+            )
+        if standing == ELIMINATED and float(self.out_upper[at]) == float(self.out_lower[at]):
+            return (
+                f"eliminated in round {int(self.out_round[at])}: that it is the best is refuted, most narrowly at a "
+                f"value of {float(self.out_upper[at]):.4g}, between it and {p.names[int(self.out_by[at])]}"
             )
         if standing == ELIMINATED:
             return (

@@ -110,8 +110,9 @@ class SurefootLinear(Design):
 
     def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
         xp, p = array_namespace(state.pulls), state.problem
-        came = outcome.n > 0
-        n = xp.astype(outcome.n, xp.float64)
+        came = (outcome.n > 0) & (cohort.dose != 0)
+        count = xp.where(came, outcome.n, 0)
+        n = xp.astype(count, xp.float64)
         a = xp.where(came, cohort.dose / like(n, p.starts), 0.0)
         effect = xp.where(came, outcome.effect, 0.0) / p.noises[0].scale
         harm = xp.where(came, outcome.harm, 0.0) / p.noises[1].scale
@@ -120,7 +121,7 @@ class SurefootLinear(Design):
         leads = (xp.arange(len(p.arms), device=device(n)) == s.leading[:, None]) & (cohort.dose <= s.safe)
         led = xp.where(leads, bet, 0.0)
         s = replace(
-            s, n=s.n + outcome.n, rounds=s.rounds + 1,
+            s, n=s.n + count, rounds=s.rounds + 1,
             v=s.v + n * a * a, y=s.y + a * effect, z=s.z + a * harm,
             bet_v=s.bet_v + n * bet * bet, bet_y=s.bet_y + bet * effect,
             bet_z=s.bet_z + bet * harm, bet_w=s.bet_w + n * bet * a,
@@ -203,7 +204,7 @@ class SurefootLinear(Design):
         effect = xp.maximum(s.y / v, 0.01 * floor)
         a0 = like(v, p.starts)
         value = sy * effect * xp.maximum(round_down(p, a0 * xp.minimum(p.limit / (sz * mu), reach)) / a0, 1.0)
-        value = xp.where(live & (s.n > 0), value, -1.0)
+        value = xp.where(live, xp.where(s.n > 0, value, -1.0), -2.0)
         leader = xp.argmax(value, axis=1)
         rival = live & (arms != leader[:, None])
 
@@ -240,7 +241,8 @@ class SurefootLinear(Design):
         index = xp.where(rival, evidence + xp.log(xp.maximum(n, 1.0)), xp.inf)
         least = xp.min(index, axis=1, keepdims=True)
         challenger = rival & (index <= least + 0.5)
-        turn_of_leader = (xp.sum(share, axis=1, keepdims=True) >= 1) & (xp.log(pick(n, leader)) <= least)
+        few = xp.log(xp.maximum(pick(n, leader), 1.0)) <= least
+        turn_of_leader = (xp.sum(share, axis=1, keepdims=True) >= 1) & few
         turn_of_leader = turn_of_leader | (s.found > 0)[:, None]
         chosen = xp.where(turn_of_leader, arms == xp.where(s.found > 0, s.winner, leader)[:, None], challenger)
         size = xp.maximum(xp.ceil(self.growth * n), float(self.cohort))
@@ -248,7 +250,7 @@ class SurefootLinear(Design):
         established = xp.min(evidence, axis=1) >= ESTABLISHED
         return replace(
             s,
-            scale=scale,
+            scale=xp.where(s.n > 0, scale, s.scale),
             leading=xp.where(established, leader, -1),
             want=xp.astype(xp.where(wanted(s), xp.where(size < 1e15, size, 1e15), 0.0), xp.int64),
         )
@@ -268,8 +270,9 @@ class SurefootLinear(Design):
             # Only the named arm itself is known to be worse than the best by more than the tolerance where the claim
             # "arm k is best, and by more than that" holds, so pairs are tested, and d - 1 of them can be wrong.
             goal = math.log(2 * (d - 1) / spare)
+            kind = "bet_" if p.levels is None else "led_"
             near = self.refuted(
-                s, rival & ~beaten, leader[:, None], "led_", own, pick(own, leader), phi, p.tolerance, goal
+                s, rival & ~beaten, leader[:, None], kind, own, pick(own, leader), phi, p.tolerance, goal
             )
         return beaten, near
 
@@ -339,14 +342,14 @@ def turns(p: Problem, low: Array, high: Array, y: Array, z: Array, sign: float) 
 def level(p: Problem, phi: Array) -> Array:
     """x / (sigma_effect), with x the level at phi; doses are in units of the start dose."""
     xp = array_namespace(phi)
-    return xp.tan(xp.minimum(phi, math.pi / 2 - 1e-9)) * p.limit / p.noises[1].scale
+    return xp.tan(xp.minimum(phi, math.pi / 2)) * p.limit / p.noises[1].scale
 
 
 def raised(p: Problem, phi: Array, shift: float) -> Array:
     """The angle of the level that is higher by `shift`."""
     xp = array_namespace(phi)
     return (
-        xp.atan(xp.tan(xp.minimum(phi, math.pi / 2 - 1e-9)) + shift * p.noises[1].scale / (p.limit * p.noises[0].scale))
+        xp.atan(xp.tan(xp.minimum(phi, math.pi / 2)) + shift * p.noises[1].scale / (p.limit * p.noises[0].scale))
         if shift
         else phi
     )

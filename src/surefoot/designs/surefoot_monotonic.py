@@ -36,7 +36,7 @@ from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclu
 # Shares of delta: doses calm, doses good (an arm each), the best arm's dose over the limit, verdict, stop at the start
 CALM, GOOD, OVER, VERDICT, STOP = 0.3, 0.2, 0.15, 0.3, 0.05
 GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.15)  # in units of the difference seen so far
-FINENESS, MOST_RUNGS = 12, 600  # rungs to a slack, and how many there may be
+FINENESS, MOST_RUNGS = 20, 1000  # rungs to a slack, and how many there may be
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,8 @@ class SurefootMonotonic(Design):
         """Doses (arms, rungs), the last one repeated to fill up."""
         rows = []
         for arm in problem.arms:
-            width = (arm.max - arm.start) * arm.lipschitz * FINENESS / (problem.slack or 1.0)
+            fine = max(arm.lipschitz * FINENESS / (problem.slack or 1.0), 3 / (problem.refine or math.inf))
+            width = (arm.max - arm.start) * fine
             count = min(max(math.ceil(width), 1), MOST_RUNGS) + 1
             rows.append(np.array(arm.levels) if arm.levels else np.linspace(arm.start, arm.max, count))
         most = max(map(len, rows))
@@ -162,7 +163,7 @@ class SurefootMonotonic(Design):
     def learn(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> MonotonicState:
         xp, p, s = array_namespace(state.pulls), state.problem, state
         came = outcome.n > 0
-        n, a = xp.astype(outcome.n, xp.float64), cohort.dose
+        n, a = xp.astype(outcome.n, xp.float64), xp.where(came, cohort.dose, state.dose)
         effect, harm = (xp.where(came, x, 0.0) for x in (outcome.effect, outcome.harm))
         rung, K = like(n, self.ladder(p)), like(n, p.lipschitz)[:, None]
 
@@ -211,7 +212,7 @@ class SurefootMonotonic(Design):
 
         # The leader has the largest effect at its good rung. How far from the limit are both ends?
         (seen, error, effect, noise), (low_harm, low_error, low_effect, low_noise) = self.sides(s)
-        leader = xp.argmax(xp.where(live & (s.low_n > 0), low_effect, -xp.inf), axis=1)
+        leader = xp.argmax(xp.where(live, xp.where(s.low_n > 0, low_effect, -1e300), -xp.inf), axis=1)
         rival = live & (arms != leader[:, None])
         best, best_noise = pick(low_effect, leader), pick(low_noise, leader)
         room = xp.maximum(p.limit - low_harm + low_error, 0.0)
@@ -234,7 +235,7 @@ class SurefootMonotonic(Design):
         # Going up: a rival arrives where harm looks to be a third of the slack above the limit, and stays
         begun = s.high_n > 0
         arrives = ~staying & begun & ((seen - 0.25 * error >= p.limit + 0.3 * slack) | (s.dose >= M)) & ~s.at_good
-        stay = xp.where(~staying & (unsafe < M), unsafe, xp.where(arrives, s.dose, s.stay))
+        stay = xp.where(~staying & (unsafe < M) & (unsafe <= calm), unsafe, xp.where(arrives, s.dose, s.stay))
         under = ~staying & begun & ~s.at_good & (seen + 0.5 * error < p.limit)
         # Too low there to be shown over the limit: on upwards, or halfway back to a dose that is known to be
         bar = xp.where(unsafe < M, 0.1 * excess, 0.06 * slack)
@@ -245,7 +246,7 @@ class SurefootMonotonic(Design):
         over_gap = xp.where(unsafe <= s.stay, xp.maximum(seen - p.limit, 0.0), 0.0)
         lead_room = pick(room, leader)
         halfway = xp.max(xp.where(rung <= ((below + unsafe) / 2)[..., None], rung, -xp.inf), axis=-1)
-        can = (halfway > below) & (halfway < unsafe)
+        can = (halfway > below) & (halfway < unsafe) & (halfway <= calm)
         below = xp.where(
             (clash | ((s.found > 0)[:, None] & ready)) & ~can, safe, below
         )  # what looked to be below may have been above after all

@@ -47,6 +47,9 @@ class Certificate:
 def _content(view: View) -> dict[str, Any]:
     p, verdict, state = view.problem, view.design.verdict(view.state), view.state
     winner = int(verdict.winner[0]) if view.ended else -1
+    low, high = verdict.effect_lower, verdict.effect_upper
+    if low is None:  # the effect there is at most the value, and the design's lower bound on the value is one on it
+        low, high = verdict.lower, verdict.upper
     ending = ENDINGS[int(state.ending[0])]
     arms = []
     for i, arm in enumerate(p.arms):
@@ -59,8 +62,8 @@ def _content(view: View) -> dict[str, Any]:
                 "certified_dose": float(verdict.safe[0, i]),
                 "effect_there": {
                     "estimate": _n(verdict.estimate[0, i]),
-                    "lower": _n(verdict.lower[0, i]),
-                    "upper": _n(verdict.upper[0, i]),
+                    "lower": _n(low[0, i]),
+                    "upper": _n(high[0, i]),
                 },
             }
         )
@@ -114,7 +117,7 @@ def _estimand(p: Problem) -> str:
 
 
 def _words(view: View, ending: str, winner: int) -> str:
-    p, s = view.problem, view.state
+    p, s = view.problem, view.design.verdict(view.state)
     if view.ended and winner >= 0:
         best = {"best-arm": "is the best arm", "within-tolerance": f"is within {p.tolerance} of the best arm"}[ending]
         return (
@@ -151,6 +154,12 @@ def _not_covered(view: View) -> list[str]:
         "Single readings: harm of one subject may be far above the mean harm that is bounded.",
         "Doses given that are not the ones assigned (see deviations).",
     ]
+    if view.design.verdict(view.state).effect_lower is not None:
+        lost = view.problem.delta * (1.3 if view.problem.levels is not None else 1.0)  # levels: the doses' share too
+        found.append(
+            f"The bounds on values and effects: they are a statement of their own, of probability at least "
+            f"{1 - lost:g}. The number given as the reason of an elimination is no bound on the value of either arm."
+        )
     if any(e.kind == "voided" for e in view.notes):
         found.append(
             "Who is the best arm, should drop-outs have depended on their readings (see the tipping points); safety "

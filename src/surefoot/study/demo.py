@@ -10,12 +10,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ..demo import MOST_ROUNDS
 from ..designs import Design
-from ..problem import Problem
+from ..problem import Problem, SurefootError
 from ..scenario import Scenario
 from .fold import Assignment
+from .journal import Journal
 from .story import story_data
 from .study import Study
+
+NAME = "demo"  # of the study and of who runs it: by these it is known as one
 
 
 def simulated(
@@ -39,11 +43,29 @@ def simulated(
     ]
 
 
+def clear(path: Path) -> None:
+    """Remove an earlier demonstration. Anything else that is there is left alone, and an error."""
+    if not path.exists():
+        return
+    try:
+        journal = Journal(path)
+        ours = journal.names() == [NAME] and journal.read(NAME)[0].actor == NAME
+        journal.engine.dispose()
+    except SurefootError:
+        ours = False
+    if not ours:
+        raise SurefootError(f"{path} is there already and is not an earlier demo: choose another file with --db")
+    try:
+        for old in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise SurefootError(f"cannot replace {path}: {error.strerror or error}") from error
+
+
 def play(path: Path, problem: Problem, scenario: Scenario, design: Design, seed: int) -> Study:
-    """A whole study in a new SQLite file. One that is there already is replaced: it is a demonstration."""
-    for old in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        old.unlink(missing_ok=True)
-    study = Study.create(path, "demo", problem, design, actor="demo", seed=seed)
+    """A whole study in a new SQLite file; an earlier demonstration there is replaced."""
+    clear(path)
+    study = Study.create(path, NAME, problem, design, actor=NAME, seed=seed, watch="warn")
     while asked := study.ask():
         study.tell_many(simulated(problem, scenario, asked, seed))
     return study
@@ -54,7 +76,10 @@ def tell(console: Console, study: Study, scenario: Scenario) -> None:
     view = study.view
     p, truth, arms = view.problem, scenario.truth(view.problem), story_data(view)
     table = Table("cohort", "subjects", *p.names, title=f"One study, {view.design.name}", title_justify="left")
+    shown = set(np.linspace(0, len(view.cohorts) - 1, MOST_ROUNDS).astype(int).tolist())
     for k, given in enumerate(view.cohorts):
+        if k not in shown and not any(arm.out and arm.out[0] == arm.subjects[k] for arm in arms):
+            continue
         cells = []
         for i, arm in enumerate(arms):
             if not given.n[i]:

@@ -117,7 +117,7 @@ def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequen
         z = math.fsum(a * came.harm / sigma for a, came in mine)
 
         def wealth(m: float, v: float = v, z: float = z) -> float:
-            logs = [math.log(w) + r * m * (m * v - z) - (r * m) ** 2 * v / 2 for r, w in zip(shares, weights, strict=True)]
+            logs = [math.log(w) + r * m * (m * v - z - r * m * v / 2) for r, w in zip(shares, weights, strict=True)]
             top = max(logs)
             return top + math.log(math.fsum(math.exp(x - top) for x in logs))
 
@@ -128,8 +128,7 @@ def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequen
         high = low + 1.0
         while wealth(high) < goal:
             low, high = high, 2 * high
-        for _ in range(200):
-            middle = (low + high) / 2
+        while low < (middle := (low + high) / 2) < high:
             low, high = (middle, high) if wealth(middle) < goal else (low, middle)
         slope.append(high * sigma / arm.start)
     return lambda arm, dose: dose * slope[arm]
@@ -160,4 +159,4 @@ def refusal(problem: Problem, bound: Bound, arm: int, dose: float) -> str | None
     upper = bound(arm, dose)
     if upper <= ceiling + CLOSE * max(abs(problem.limit), abs(ceiling)):
         return None
-    return f"{here}: the design certifies it, but the guard can only bound its harm by {upper:.9g}, above {ceiling:.9g}"
+    return f"{here}: the guard can only bound its harm by {upper:.9g}, above {ceiling:.9g}"

@@ -29,7 +29,7 @@ class ArmStory:
 def story_data(view: View) -> list[ArmStory]:
     closed = [given for given in view.cohorts if given.closed]
     upto = np.cumsum([given.size for given in closed]).tolist()
-    states = [*view.before[1 : len(closed)], view.state] if closed else []
+    states = [view.design.verdict(s) for s in (*view.before[1 : len(closed)], view.state)] if closed else []
     stories = []
     for arm, name in enumerate(view.problem.names):
         given = [(k, c.dose[arm], c.n[arm]) for c, k in zip(closed, upto, strict=True) if c.n[arm]]
