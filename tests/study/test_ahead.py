@@ -77,7 +77,7 @@ def test_tipping_points_tip(tmp_path: Path) -> None:
     """Just inside, the cohort is decided as it was; just outside, it is not."""
     p = problem(sigma=0.2)
     people = subjects(p)
-    study = Study.create(tmp_path / "s.db", "s", p, seed=3)
+    study = Study.create(tmp_path / "s.db", "s", p, design="safebai-linear", seed=3)
     for a in study.ask()[:2]:
         study.void(a.id, "left")
     study.resume("no reason to think that it matters")

@@ -62,7 +62,7 @@ def test_a_read_only_file(tmp_path: Path) -> None:
 
 def test_a_full_disk(tmp_path: Path) -> None:
     """A limit on the size of files: what SQLite meets is what it meets on a full disk."""
-    study = Study.create(tmp_path / "s.db", "s", problem(sigma=2.0), seed=1)
+    study = Study.create(tmp_path / "s.db", "s", problem(sigma=2.0), design="safebai-linear", seed=1)
     seq, size = study.view.seq, len(study.ask())
     assert size > 100
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"

@@ -36,7 +36,7 @@ from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclu
 # Shares of delta: doses calm, doses good (an arm each), the best arm's dose over the limit, verdict, stop at the start
 CALM, GOOD, OVER, VERDICT, STOP = 0.3, 0.2, 0.15, 0.3, 0.05
 GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.15)  # in units of the difference seen so far
-FINENESS, MOST_RUNGS = 20, 1000  # rungs to a slack, and how many there may be
+FINENESS, MOST_RUNGS = 48, 3000  # rungs to a slack, and how many there may be
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class SurefootMonotonic(Design):
 
     name: ClassVar[str] = "surefoot-monotonic"
     shape: ClassVar[Shape] = "monotonic"
-    chunk: ClassVar[int] = 256
+    chunk: ClassVar[int] = 64
 
     def __post_init__(self) -> None:
         number("growth", self.growth, least=0)

@@ -449,7 +449,8 @@ class View:
         bound = self.theorem()
         said = [guard.refusal(self.problem, bound, arm, dose) for arm, (dose, n) in enumerate(asked) if n]
         if no := [text for text in said if text]:
-            return "paused", {"by": "guard", "asked": [list(x) for x in asked]}, "the design certifies what the guard does not: " + "; ".join(no)
+            why = "the design certifies what the guard does not: " + "; ".join(no)
+            return "paused", {"by": "guard", "asked": [list(x) for x in asked]}, why
         upper = [
             bound(arm, dose) if n and dose > self.problem.arms[arm].start else None
             for arm, (dose, n) in enumerate(asked)
