@@ -144,7 +144,7 @@ def test_theory(run: Any) -> None:
         assert told.out
 
 
-def test_demo(run: Any, tmp_path: Path) -> None:
+def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     db, out = str(tmp_path / "demo.db"), str(tmp_path / "demo.png")
     told = run("demo", "--out", out, "--db", db)
     assert told.code == 0
@@ -154,6 +154,7 @@ def test_demo(run: Any, tmp_path: Path) -> None:
     assert Path(out).read_bytes().startswith(b"\x89PNG")
     status = run("study", "status", "--db", db, "--json").json
     assert (status["study"], status["standing"], status["winner"]) == ("demo", "ended", "drug 1")
+    quick(monkeypatch)
     n = run("demo", "--json", "--out", str(tmp_path / "again.png"), "--db", db).json  # an earlier demo is replaced
     assert n["winner"] == "drug 1"
     assert (n["picture"], n["db"]) == (str(tmp_path / "again.png"), db)

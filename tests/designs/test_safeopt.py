@@ -63,13 +63,13 @@ def test_expanders_are_those_that_a_fake_reading_proves(rule: str, kernel: str) 
 
 def test_lipschitz_expanders() -> None:
     problem, scenario = small.drug()
-    design = SafeOpt(expanders="lipschitz", grid=30, top=-0.5)
+    design = SafeOpt(expanders="lipschitz", grid=30, top=-0.5, lipschitz=0.25)
     for k, (*_, state) in zip(range(200), play(design, problem, scenario), strict=False):
         if k % 40 == 0:
             b, dose = design.bounds(state), state.grid.dose
             for i, arm, x in np.argwhere(b.safe):
                 away = np.abs(dose[arm] - dose[arm, x])[~b.safe[i, arm]]
-                assert state.expander[i, arm, x] == np.any(b.g_lower[i, arm, x] + away <= problem.limit)
+                assert state.expander[i, arm, x] == np.any(b.g_lower[i, arm, x] + 0.25 * away <= problem.limit)
 
 
 def test_it_pulls_the_most_uncertain_maximiser_or_expander() -> None:
@@ -126,6 +126,7 @@ def test_an_unsafe_start_is_stopped() -> None:
         ({"top": "high"}, "must be a dose"),
         ({"expanders": "none"}, "noise-free"),
         ({"stop": "never"}, "complete"),
+        ({"lipschitz": "0"}, "above 0"),
     ],
 )
 def test_bad_options_say_what_is_needed(options: dict[str, str], words: str) -> None:

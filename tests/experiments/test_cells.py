@@ -35,8 +35,7 @@ def test_watching_changes_nothing_and_notes_the_regret_of_the_trace(spec: str) -
     two = simulate(problem, scenario, design, 6, 3, progress=False, trace=True)
     np.testing.assert_array_equal(one.pulls, two.pulls)
     np.testing.assert_array_equal(one.winner, two.winner)
-    (curves,) = watched.curves
-    np.testing.assert_allclose(curves.mean(axis=0), regret_data(two, at).mean, atol=1e-12)
+    np.testing.assert_allclose(watched.regret(6).mean(axis=0), regret_data(two, at).mean, atol=1e-12)
 
 
 def test_chunks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def test_the_default_has_the_papers_designs() -> None:
     plan = Plan()
     assert {"safebai-linear", "safeopt", "safe-lts", "oracle"} <= set(plan.specs(FIGURES["linear-pulls"]))
     assert "oracle" not in plan.specs(FIGURES["linear-regret"])
-    assert "safeopt:expanders=lipschitz" in plan.specs(FIGURES["drug-pulls"])
+    assert "safeopt:expanders=lipschitz:lipschitz=0.25" in plan.specs(FIGURES["drug-pulls"])
 
 
 def test_quick_caps_what_takes_long_and_nothing_else() -> None:

@@ -26,13 +26,14 @@ class AnyShape(Design):
 
 
 def number_or(name: str, value: Any, *words: str) -> Any:
-    """One of `words`, or a number above 0 that may come as a string (from a command line)."""
+    """One of `words`, or a number above 0, which may come as a string (from a command line)."""
     if value in words:
         return value
     try:
         return number(name, float(value), above=0)
     except (TypeError, ValueError):
-        raise SurefootError(f"{name} must be a number above 0 or one of {', '.join(words)}; got {value!r}") from None
+        need = " or ".join(["a number above 0", *words])
+        raise SurefootError(f"{name} must be {need}; got {value!r}") from None
 
 
 def finite_top(problem: Problem, name: str) -> NDArray[np.float64]:

@@ -8,9 +8,11 @@ Abbasi-Yadkori beta_t, or RBF kernel with beta = 3; and a stopping rule, since S
 
 Decided here, since none of them says:
 - Which doses are expanders: those that could enlarge the safe set if their harm were read, without noise, at its lower
-  bound (`noise-free`); if their lower bound + K * distance is at or below the limit, K being the arm's Lipschitz
-  constant, or the bound s_harm on the slope in the linear shape (`lipschitz`); or if one noisy reading at the lower
-  bound were added, as the authors' package does (`noisy`; it is not seen to stop).
+  bound (`noise-free`); if their lower bound + K * distance is at or below the limit (`lipschitz`); or if one noisy
+  reading at the lower bound were added, as the authors' package does (`noisy`; it is not seen to stop). K is the option
+  `lipschitz`, by default the arm's constant, or the bound s_harm on the slope in the linear shape. With a K well above
+  the slopes there are, an arm can run out of expanders before it is resolved, and then the trial does not stop: on the
+  paper's drug model that happens with K = 1, which the problem declares, and not with 0.25, the steepest slope.
 - The stopping rule: `best-arm`: one arm's best lower bound over safe doses is above every other arm's upper bound over
   possibly safe doses. `complete`: there is no expander left either, the paper's words to the letter; it is hardly ever
   reached, since the grid's next dose is above the limit by less than the bounds can tell.
@@ -64,7 +66,7 @@ class Bounds:
 class SafeOpt(AnyShape):
     """SafeOpt (Sui et al. 2015) with a Gaussian process per arm and reading. kernel: linear or rbf (auto: by the
     shape); beta: a number or abbasi-yadkori (auto: abbasi-yadkori for linear, else 3); expanders: noise-free,
-    lipschitz or noisy; stop: best-arm or complete; top: the largest dose of the grid."""
+    lipschitz (with this constant) or noisy; stop: best-arm or complete; top: the largest dose of the grid."""
 
     kernel: KernelName = "auto"
     beta: Any = "auto"
@@ -75,6 +77,7 @@ class SafeOpt(AnyShape):
     grid: int = 50
     top: float | None = None
     expanders: Expanders = "noise-free"
+    lipschitz: float | None = None
     stop: Stop = "best-arm"
 
     name: ClassVar[str] = "safeopt"
@@ -89,6 +92,8 @@ class SafeOpt(AnyShape):
         for name in ("variance", "length", "s_effect", "s_harm"):
             number(name, getattr(self, name), above=0)
         number("grid", self.grid, least=2)
+        if self.lipschitz is not None:
+            object.__setattr__(self, "lipschitz", number_or("lipschitz", self.lipschitz))
         if self.top is not None:
             try:
                 object.__setattr__(self, "top", number("top", float(self.top)))
@@ -182,8 +187,9 @@ class SafeOpt(AnyShape):
         """The expanders, (trials, arms, G); with a constant beta only `changed` arms can have new ones."""
         p, hope = s.problem, b.possible & ~b.safe  # what an expander might turn safe
         if self.expanders == "lipschitz":
-            K = p.lipschitz if p.shape == "monotonic" else np.full(len(p.arms), self.s_harm)
-            return b.safe & (b.g_lower + K[:, None] * nearest(s.grid.dose, ~b.safe) <= p.limit)
+            K = p.lipschitz[:, None] if p.shape == "monotonic" else self.s_harm
+            K = K if self.lipschitz is None else self.lipschitz
+            return b.safe & (b.g_lower + K * nearest(s.grid.dose, ~b.safe) <= p.limit)
         if s.grid.rank == 1 and self.expanders == "noise-free":  # one dose tells all
             return b.safe & np.any(hope, axis=2, keepdims=True)
         trial, arm = np.nonzero(changed if self.constant(p) is not None else np.ones_like(changed))

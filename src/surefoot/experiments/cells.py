@@ -130,10 +130,9 @@ def run(cell: Cell, report: Callable[[int, int], None] = lambda pulls, left: Non
     problem, scenario, design = cell.setup()
     watched = Watched(design, problem, scenario, axis_of(AXIS), report)
     result = simulate(problem, scenario, watched, cell.trials, cell.seed, progress=False)
-    regret = np.concatenate(watched.curves)
     return Ran(
-        cell, result.pulls, result.ending, result.wrong, result.unsafe, result.over_pulls, watched.at, regret,
-        result.seconds,
+        cell, result.pulls, result.ending, result.wrong, result.unsafe, result.over_pulls, watched.at,
+        watched.regret(cell.trials), result.seconds,
     )  # fmt: skip
 
 
@@ -151,14 +150,14 @@ class Watched(Design):
         self.name, self.chunk, self.draws = inner.name, inner.chunk, inner.draws  # type: ignore[misc]
         self.effects, self.best = scenario.effects, float(scenario.truth(problem).value.max())
         self.first = self.best - float(scenario.effects(problem.starts).mean())
-        self.curves: list[Array] = []  # one a chunk, (trials, points)
+        self.curves: list[Array] = []  # one for every time that trials were started, (trials, points + 1)
         self.told = time.monotonic()
 
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> Any:
         state = self.inner.start(problem, trials, xp)
         self.rows, self.running = np.arange(trials), state.ending == RUNNING
-        self.curve = np.full((trials, len(self.at) + 1), np.nan)
-        self.curve[:, 0] = self.first
+        self.curves.append(np.full((trials, len(self.at) + 1), np.nan))
+        self.curves[-1][:, 0] = self.first
         return state
 
     def ask(self, state: Any, u: Array | None = None) -> Cohort:
@@ -173,16 +172,19 @@ class Watched(Design):
         named = self.effects(new.safe)[each, new.guess]
         decided = new.rounds > 0
         column = np.where(decided, np.searchsorted(self.at, new.pulls), 0)  # the last decision up to here stands
-        self.curve[self.rows, column] = np.where(decided, self.best - named, self.first)
+        self.curves[-1][self.rows, column] = np.where(decided, self.best - named, self.first)
         if time.monotonic() > self.told + 1:
             self.told = time.monotonic()
             self.report(int(new.pulls.max()), int(self.running.sum()))
         return new
 
+    def regret(self, trials: int) -> Array:
+        """Of the last so many trials that were started, (trials, points): a gap holds the value before it."""
+        curve = np.concatenate(self.curves)[-trials:]
+        seen = np.where(np.isnan(curve), 0, np.arange(curve.shape[1]))
+        return np.take_along_axis(curve, np.maximum.accumulate(seen, axis=1), axis=1)[:, :-1]
+
     def verdict(self, state: Any) -> Verdict:
-        if not self.running.any():
-            self.curves.append(_hold(self.curve)[:, :-1])
-            self.running = np.array([True])  # once a chunk
         return self.inner.verdict(state)
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> Any:
@@ -193,9 +195,3 @@ class Watched(Design):
 
     def learn(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
         return self.inner.learn(state, cohort, outcome)
-
-
-def _hold(curve: Array) -> Array:
-    """Every gap filled with the last value before it."""
-    seen = np.where(np.isnan(curve), 0, np.arange(curve.shape[1]))
-    return np.take_along_axis(curve, np.maximum.accumulate(seen, axis=1), axis=1)

@@ -11,7 +11,7 @@ from ..characteristics import upper_bound
 from ..simulate import Array
 from .cells import Ran
 from .cost import Cost
-from .paper import Runs, find
+from .paper import LIPSCHITZ, Runs, find
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
 Z = 2.58  # 99% of a normal distribution lies within so many standard errors
@@ -132,7 +132,7 @@ def slow(cost: Sequence[Cost]) -> Claim:
 def _half(runs: Runs, spec: str) -> Callable[[], tuple[str, str]] | None:
     mine = find(runs, "paper-drug", spec)
     them = find(runs, "paper-drug", "safeopt")
-    other = find(runs, "paper-drug", "safeopt:expanders=lipschitz")
+    other = find(runs, "paper-drug", LIPSCHITZ)
 
     def judge() -> tuple[str, str]:
         text = f"{_ratios(mine, them)} of SafeOpt"

@@ -117,7 +117,7 @@ meaning; here that is the top of SafeOpt's grid, and the largest dose is 0.5 for
 <li>SafeOpt has no stopping rule of its own. It stops when one arm's lower bound over safe doses is above every other
 arm's upper bound over possibly safe doses. Which doses are expanders is not said either: here those that could enlarge
 the safe set if their harm were read, without noise, at its lower bound; or, with Lipschitz expanders, those whose lower
-bound + distance to a dose outside the set is at most the limit.</li>
+bound + 0.25 &times; distance to a dose outside the set is at most the limit (the harm is nowhere steeper).</li>
 <li>Linear model: SafeOpt's &beta;<sub>t</sub> uses parameter bounds of 1 (effect) and 5 (harm), Safe-LTS 5 for
 both.</li>
 <li>Algorithm 2 is shown twice: as its theorem has it, and with the constant schedule that the appendix says was
