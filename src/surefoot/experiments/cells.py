@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,15 @@ def design_for(spec: str, problem: Problem, scenario: Scenario) -> Design:
     return make(name, **settings(name, problem, scenario) | {key: value for key, _, value in pairs})
 
 
+@cache
+def code() -> str:
+    """The version and a digest of the source: what other code ran is not taken for what this code would do."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:10]}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """What to run. Two cells that differ in any of these are different cells."""
@@ -58,7 +68,7 @@ class Cell:
     delta: float
     slack: float | None
     cap: int  # the most pulls of a trial
-    version: str = field(default=__version__)
+    code: str = field(default_factory=code)
 
     @property
     def file(self) -> str:
