@@ -203,9 +203,7 @@ class SurefootMonotonic(Design):
         # Certificates, in order along the ladder; the start dose is safe to begin with
         calm = xp.maximum(climbed(rung, s.calm >= math.log(d / (CALM * p.delta))), s.calm_to)
         safe = xp.maximum(climbed(rung, s.good >= math.log(d / (GOOD * p.delta))), s.safe)
-        is_over = s.over >= math.log(1 / (OVER * p.delta))
-        is_over = xp.flip(xp.cumulative_sum(xp.flip(xp.astype(~is_over, xp.int64), axis=-1), axis=-1), axis=-1) == 0
-        unsafe = xp.minimum(xp.min(xp.where(is_over, rung, M[:, None]), axis=-1), s.unsafe)
+        unsafe = xp.minimum(lowest(rung, s.over >= math.log(1 / (OVER * p.delta))), s.unsafe)
         stopped = s.over[..., 0] >= math.log(d / (STOP * p.delta))
         harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.safe, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
@@ -344,6 +342,27 @@ class SurefootMonotonic(Design):
 
 def climbed(rung: Array, certain: Array) -> Array:
     """The highest rung such that it and all below are certain; the lowest always is."""
+    count, _ = run_of(certain[..., 1:])
+    return at_rung(rung, count)
+
+
+def lowest(rung: Array, certain: Array) -> Array:
+    """The lowest rung such that it and all above are certain; infinite where not even the highest is."""
+    xp, last = array_namespace(certain), rung.shape[-1] - 1
+    count, any_ = run_of(xp.flip(certain, axis=-1))
+    return xp.where(any_, at_rung(rung, xp.minimum(last + 1 - count, last)), xp.inf)
+
+
+def run_of(certain: Array) -> tuple[Array, Array]:
+    """How many are true before the first that is not, along the last axis, and whether any are."""
     xp = array_namespace(certain)
-    gaps = xp.cumulative_sum(xp.astype(~certain[..., 1:], xp.int64), axis=-1)
-    return xp.max(xp.where(xp.concat([xp.zeros_like(gaps[..., :1]), gaps], axis=-1) == 0, rung, -xp.inf), axis=-1)
+    end = xp.zeros((*certain.shape[:-1], 1), dtype=xp.uint8, device=device(certain)) + xp.asarray(1, dtype=xp.uint8)
+    count = xp.argmax(xp.concat([xp.astype(~certain, xp.uint8), end], axis=-1), axis=-1)
+    return count, count > 0
+
+
+def at_rung(rung: Array, index: Array) -> Array:
+    """rung[arm, index[trial, arm]]"""
+    xp = array_namespace(rung)
+    arms = xp.arange(rung.shape[0], device=device(rung))
+    return xp.reshape(xp.take(xp.reshape(rung, (-1,)), xp.reshape(arms * rung.shape[1] + index, (-1,))), index.shape)
