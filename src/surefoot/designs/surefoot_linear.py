@@ -76,7 +76,7 @@ class SurefootLinear(Design):
 
     name: ClassVar[str] = "surefoot-linear"
     shape: ClassVar[Shape] = "linear"
-    chunk: ClassVar[int] = 1024
+    chunk: ClassVar[int] = 512
 
     def __post_init__(self) -> None:
         number("growth", self.growth, least=0)
