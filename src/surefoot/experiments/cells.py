@@ -6,10 +6,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from .. import __version__
 from ..catalogue import case
-from ..designs import Cohort, Design, Outcome, Verdict, make
+from ..designs import DESIGNS, Cohort, Design, Outcome, Verdict, make
 from ..designs.base import ENDINGS, RUNNING
 from ..plots import axis_of
 from ..problem import Problem, SurefootError
@@ -48,11 +49,18 @@ def design_for(spec: str, problem: Problem, scenario: Scenario) -> Design:
 
 
 @cache
-def code() -> str:
-    """The version and a digest of the source: what other code ran is not taken for what this code would do."""
+def code(design: str) -> str:
+    """The version, and a digest of the source that decides what comes out: of what simulates, of the design, and of all
+    that these import. What other code ran is not taken for what this code would do."""
+    package, found = __name__.split(".")[0], set[str]()
+    waiting = {simulate.__module__, case.__module__, DESIGNS[design].__module__}
+    while waiting:
+        found.add(name := waiting.pop())
+        used = {str(getattr(it, "__module__", "")) for it in vars(sys.modules[name]).values()}
+        waiting |= {it for it in used - found if it.split(".")[0] == package}
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
+    for name in sorted(found):
+        digest.update(Path(str(sys.modules[name].__file__)).read_bytes())
     return f"{__version__}+{digest.hexdigest()[:10]}"
 
 
@@ -68,7 +76,10 @@ class Cell:
     delta: float
     slack: float | None
     cap: int  # the most pulls of a trial
-    code: str = field(default_factory=code)
+    code: str = ""  # by default that of now
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", self.code or code(self.design.split(":")[0]))
 
     @property
     def file(self) -> str:
