@@ -12,7 +12,21 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from surefoot import Noise
-from surefoot.bounds import ANY, CONTRAST, SHORTFALL, Mixture, bet, log_mixture, radius, slope_upper
+from surefoot.bounds import (
+    ANY,
+    CONTRAST,
+    LOWERED,
+    RAISED,
+    SHORTFALL,
+    Mixture,
+    bet,
+    log_mixture,
+    log_tilt,
+    radius,
+    rate_lower,
+    rate_upper,
+    slope_upper,
+)
 from surefoot.designs.surefoot_monotonic import GAP
 from surefoot.testing import failures_allowed
 
@@ -20,7 +34,14 @@ Array = NDArray[np.float64]
 Play = Callable[[int, Array, Array], Array]  # time, sum so far, information so far -> weight of the next readings
 
 SEQUENCES, STEPS = 2000, 120
-MIXTURES = {"shortfall": SHORTFALL, "contrast": CONTRAST, "any": ANY, "gap": GAP}
+MIXTURES = {
+    "shortfall": SHORTFALL,
+    "contrast": CONTRAST,
+    "any": ANY,
+    "gap": GAP,
+    "lowered": LOWERED,
+    "raised": RAISED,
+}
 LEVELS = (0.1, 0.01)
 
 
@@ -199,6 +220,76 @@ def test_slope_upper_never_passes_the_root(alpha: float) -> None:
         assert above == sorted(above), "every slope above the bound is refuted too"
 
 
+def binary(rate: float, rule: str, alpha: float, seed: int) -> tuple[Array, Array, Array]:
+    """n and the sums of doses and of binary readings, at doses chosen by the bound itself or by a gambler."""
+    rng = np.random.default_rng(seed)
+    n, given, total, dose = np.zeros(SEQUENCES), np.zeros(SEQUENCES), np.zeros(SEQUENCES), np.ones(SEQUENCES)
+    out = []
+    for t in range(110):
+        size = math.ceil(1.1**t)
+        n, given = n + size, given + size * dose
+        total = total + rng.binomial(size, np.minimum(rate * dose, 1.0))
+        out.append((n, given, total))
+        if rule == "certified":
+            dose = np.clip(0.3 / rate_upper(n, given, total, alpha), 1.0, 0.3 / rate if rate < 0.3 else 1.0)
+        else:  # low doses after much harm, high ones after little, or the other way round
+            much = total > rate * given
+            dose = np.where(much if rule == "gamble" else ~much, 1.0, 0.9 / rate)
+    n, given, total = (np.stack(x, axis=1) for x in zip(*out, strict=True))
+    return n, given, total
+
+
+@pytest.mark.parametrize("rule", ["certified", "gamble", "chase"])
+@pytest.mark.parametrize("rate", [0.001, 0.03, 0.3, 0.8])
+def test_rates_cover(rate: float, rule: str) -> None:
+    for alpha in LEVELS:
+        sums = binary(rate, rule, alpha, seed=21)
+        assert ever(rate_upper(*sums, alpha) < rate * (1 - 1e-12)) <= allowed(alpha)
+        assert ever(rate_lower(*sums, alpha) > rate * (1 + 1e-12)) <= allowed(alpha)
+
+
+def test_rates_are_not_so_wide_that_nothing_ever_crosses() -> None:
+    sums = binary(0.03, "chase", 0.1, seed=22)
+    for crossed in (rate_upper(*sums, 0.1) < 0.03, rate_lower(*sums, 0.1) > 0.03):
+        assert ever(crossed) > 0.01 * SEQUENCES
+
+
+@pytest.mark.parametrize("alpha", LEVELS)
+def test_control_fixed_sample_rates_do_not_cover(alpha: float) -> None:
+    n, given, total = binary(0.3, "chase", alpha, seed=21)
+    rate = 0.3 * given / n
+    far = (total - n * rate) / np.sqrt(n * rate * (1 - rate))
+    for side in (-far, far):
+        assert ever((side >= norm.isf(alpha)) & (n > 30)) > 2 * allowed(alpha)
+
+
+def rate_evidence(p: float, n: float, total: float, sign: float) -> float:
+    g, log_weight = (LOWERED if sign < 0 else RAISED).atoms
+    return float(np.logaddexp.reduce(log_weight + sign * g * total - n * np.log1p(p * np.expm1(sign * g))))
+
+
+@pytest.mark.parametrize("alpha", LEVELS)
+def test_rates_never_pass_the_root(alpha: float) -> None:
+    rng = np.random.default_rng(23)
+    n = np.ceil(10.0 ** rng.uniform(0, 6, 300))
+    total = np.round(n * rng.choice([0.0, 0.003, 0.1, 0.5, 0.99, 1.0], 300))
+    goal = math.log(1 / alpha)
+    for steps in (0, 1, 2, 4, 50):
+        upper, lower = (bound(n, n, total, alpha, steps) for bound in (rate_upper, rate_lower))
+        for k in range(300):
+            assert upper[k] == 1 or rate_evidence(upper[k], n[k], total[k], -1) >= goal - 1e-9 * n[k] ** 0.5
+            assert lower[k] == 0 or rate_evidence(lower[k], n[k], total[k], 1) >= goal - 1e-9 * n[k] ** 0.5
+            if steps >= 2 and upper[k] < 1:
+                assert rate_evidence(upper[k] * 0.99, n[k], total[k], -1) < goal, "two steps come close"
+            if steps >= 2 and lower[k] > 0:
+                assert rate_evidence(lower[k] * 1.01, n[k], total[k], 1) < goal
+
+
+def test_rates_are_sharper_than_with_sigma() -> None:
+    n, total = np.array([100.0, 1000.0]), np.array([5.0, 50.0])
+    assert np.all(rate_upper(n, n, total, 0.01) < 0.85 * 0.5 * slope_upper(n, total / 0.5, 0.01))
+
+
 NOISES = {"gaussian": Noise("gaussian", 0.5), "rademacher": Noise("rademacher", 0.5), "bernoulli": Noise("bernoulli")}
 
 
@@ -272,6 +363,8 @@ def test_namespaces_agree() -> None:
     v2, s2 = xp.asarray(v), xp.asarray(s)
     one, bound, guess = np.ones_like(v), np.full_like(v, 0.4), np.linspace(0, 1, 24).reshape(4, 6)
     pairs: list[tuple[Any, Any]] = [(slope_upper(v, s, 0.05), slope_upper(v2, s2, 0.05))]
+    for rate in (rate_upper, rate_lower):
+        pairs.append((rate(one + v, one + 2 * v, 0.3 * v, 0.05), rate(1 + v2, 1 + 2 * v2, 0.3 * v2, 0.05)))
     for mixture in MIXTURES.values():
         pairs.append((log_mixture(s, v, mixture), log_mixture(s2, v2, mixture)))
         pairs.append((radius(v, 0.05, mixture), radius(v2, 0.05, mixture)))
@@ -283,3 +376,36 @@ def test_namespaces_agree() -> None:
     for a, b in pairs:
         assert isinstance(b, type(v2))
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-12)
+
+
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("mean", [0.001, 0.05, 0.5, 0.97])
+def test_tilts_cover(mean: float, above: bool) -> None:
+    """Binary readings in cohorts of a growing size: at the mean itself, and further on the null's side."""
+    rng = np.random.default_rng(17)
+    size = np.ceil(1.1 ** np.arange(STEPS)).astype(int)
+    total = np.cumsum(rng.binomial(size, mean, (SEQUENCES, STEPS)), axis=1).astype(float)
+    for x in (mean, min(mean + 0.02, 1.0) if above else max(mean - 0.02, 0.0)):
+        wealth = log_tilt(total, np.cumsum(size) + 0.0 * total, x + 0.0 * total, above)
+        for alpha in LEVELS:
+            assert ever(wealth >= math.log(1 / alpha)) <= allowed(alpha)
+    other = 0.5 * mean if above else mean + 0.5 * (1 - mean)
+    late = log_tilt(total[:, -1:], size.sum() + 0.0 * total[:, -1:], other + 0.0 * total[:, -1:], above)
+    assert np.mean(late > math.log(1 / 0.01)) > 0.9, "and they win where the null is far from true"
+
+
+@pytest.mark.parametrize("alpha", LEVELS)
+def test_control_a_tilt_chosen_afterwards_does_not_cover(alpha: float) -> None:
+    """The likelihood ratio of the mean that was seen, whatever it was."""
+    rng = np.random.default_rng(18)
+    size = np.ceil(1.1 ** np.arange(STEPS)).astype(int)
+    total, n = np.cumsum(rng.binomial(size, 0.3, (SEQUENCES, STEPS)), axis=1), np.cumsum(size)
+    seen = np.clip(total / n, 1e-9, 1 - 1e-9)
+    ratio = total * np.log(seen / 0.3) + (n - total) * np.log((1 - seen) / 0.7)
+    assert ever((seen > 0.3) & (ratio >= math.log(1 / alpha))) > allowed(alpha)
+
+
+def test_tilts_are_monotone_in_the_level() -> None:
+    x = np.linspace(-0.2, 1.2, 141)
+    for above, sign in ((True, -1), (False, 1)):
+        assert np.all(sign * np.diff(log_tilt(0 * x + 30, 0 * x + 100, x, above)) >= 0)

@@ -26,3 +26,19 @@ def scatter(where: Array, values: Array) -> Array:
         return xp.zeros(where.shape, dtype=values.dtype, device=device(where))
     rank = xp.cumulative_sum(xp.astype(xp.reshape(where, (-1,)), xp.int64)) - 1
     return xp.reshape(xp.take(values, xp.maximum(rank, 0)), where.shape)
+
+
+def rows(x: Array, where: Array) -> Array:
+    """The entries of x, or rows of entries, where `where` is true, in order."""
+    xp = array_namespace(x)
+    flat = xp.reshape(x, (-1, *x.shape[where.ndim :]))
+    return xp.take(flat, xp.nonzero(xp.reshape(where, (-1,)))[0], axis=0)
+
+
+def put(x: Array, where: Array, values: Array) -> Array:
+    """`x` with these values where `where` is true: what `rows` took out goes back."""
+    xp = array_namespace(x)
+    flat, chosen = xp.reshape(x, (-1, *x.shape[where.ndim :])), xp.reshape(where, (-1,))
+    rank = xp.cumulative_sum(xp.astype(chosen, xp.int64)) - 1 + flat.shape[0]
+    index = xp.where(chosen, rank, xp.arange(flat.shape[0], device=device(x)))
+    return xp.reshape(xp.take(xp.concat([flat, values]), index, axis=0), x.shape)

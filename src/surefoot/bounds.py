@@ -10,7 +10,8 @@ array API offers, and all that is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -48,19 +49,45 @@ class Mixture:
 
 # How far a dose is from the largest safe one, as a share of it: a tenth to nine tenths are expected.
 SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5)
-# How far a value is from another, in units of the signal: 8% to 50% are expected; some of the stake is never bet.
-CONTRAST = Mixture(top=0.5, ratio=1.6, dense=5, below=6, above=2, tails=0.1, nothing=0.15)
+# How far a value is from a level, as a share of it: a tenth to seven tenths are expected; some stake is never bet.
+CONTRAST = Mixture(top=0.7, ratio=1.6, dense=5, below=5, above=1, tails=0.1, nothing=0.15)
+# How far a binary mean is from another, in log odds: from 0.02 to 2 are expected; some of the stake is never bet.
+TILT = Mixture(top=2.0, ratio=2.0, dense=7, below=5, nothing=0.15)
 # Any scale at all, in units of the signal that is known before the first reading.
 ANY = Mixture(top=1.0, ratio=1.8, dense=9, above=2)
+# The log of how many times lower, or higher, the rate of a binary reading is than the one tested.
+LOWERED = Mixture(top=2.5, ratio=1.8, dense=6, above=1)
+RAISED = Mixture(top=1.6, ratio=1.8, dense=6)
+
+
+def atoms(mixture: Mixture, x: Array) -> tuple[Array, Array]:
+    """The atoms along a new first axis of `x`, where sums over them are fastest."""
+    xp = array_namespace(x)
+    g, log_weight = (xp.reshape(like(x, values), (-1, *[1] * x.ndim)) for values in mixture.atoms)
+    return g, log_weight
+
+
+def added(x: Array) -> Array:
+    """The sum over the first axis, one after another: in the same order whatever the shape of the rest."""
+    return reduce(add, (x[i, ...] for i in range(x.shape[0])))
+
+
+def log_sum(e: Array) -> tuple[Array, Array]:
+    """The log of the sum of exp(e) over the first axis, and the part of each in it."""
+    xp = array_namespace(e)
+    top = xp.max(e, axis=0)
+    x = xp.exp(e - top)
+    total = added(x)
+    return top + xp.log(total), x / total
 
 
 def log_mixture(s: Array, v: Array, mixture: Mixture) -> Array:
     """Robbins' mixture: log of the mean of exp(g s - g^2 v / 2) over the prior. Increasing and convex in s."""
     xp = array_namespace(s)
-    g, log_weight = (like(s, x) for x in mixture.atoms)
-    e = g * s[..., None] - 0.5 * g**2 * v[..., None] + log_weight
-    top = xp.max(e, axis=-1, keepdims=True)
-    return top[..., 0] + xp.log(xp.sum(xp.exp(e - top), axis=-1))
+    g, log_weight = atoms(mixture, s)
+    e = g * s + (log_weight - 0.5 * g**2 * v)
+    top = xp.max(e, axis=0)
+    return top + xp.log(added(xp.exp(e - top)))
 
 
 def radius(v: Array, alpha: Any, mixture: Mixture, steps: int = 4) -> Array:
@@ -69,19 +96,32 @@ def radius(v: Array, alpha: Any, mixture: Mixture, steps: int = 4) -> Array:
     Newton's method from above on a convex increasing function never passes the root, so stopping it early is safe.
     """
     xp = array_namespace(v)
-    g, log_weight = (like(v, x) for x in mixture.atoms)
+    g, log_weight = atoms(mixture, v)
     if mixture.nothing:
-        g, log_weight = g[1:], log_weight[1:]
+        g, log_weight = g[1:, ...], log_weight[1:, ...]
     goal = -xp.log(xp.zeros_like(v) + alpha)
-    v = v[..., None]
-    u = xp.min((goal[..., None] - log_weight + 0.5 * g**2 * v) / g, axis=-1)  # where one g alone gets there
+    rest = log_weight - 0.5 * g**2 * v
+    u = xp.min((goal - rest) / g, axis=0)  # where one g alone gets there
     for _ in range(steps):
-        e = g * u[..., None] - 0.5 * g**2 * v + log_weight
-        top = xp.max(e, axis=-1, keepdims=True)
-        x = xp.exp(e - top)
-        total = xp.sum(x, axis=-1)
-        u = u - (top[..., 0] + xp.log(total) - goal) / (xp.sum(x * g, axis=-1) / total)
+        log_total, x = log_sum(g * u + rest)
+        u = u - (log_total - goal) / added(x * g)
     return u
+
+
+def log_tilt(total: Array, n: Array, x: Array, above: bool) -> Array:
+    """The mixture for binary readings: log of the mean over |g| in TILT of exp(g total - n log(1 + x (e^g - 1))), with
+    g > 0 against a mean of x or less (`above`), g < 0 against a mean of x or more.
+
+    A reading of mean m has E exp(g reading) = 1 + m (e^g - 1), at most 1 + x (e^g - 1) where m is on the null's side of
+    x: a mixture of likelihood ratios of other means against x. It decreases in x if `above`, and else increases.
+    """
+    xp = array_namespace(total)
+    g, log_weight = atoms(TILT, total)
+    g = g if above else -g
+    chance = 1 + xp.clip(x, 0.0, 1.0) * xp.expm1(g)  # a mean is never outside [0, 1], whatever x is
+    e = g * total - n * xp.log(chance) + log_weight
+    top = xp.max(e, axis=0)
+    return top + xp.log(added(xp.exp(e - top)))
 
 
 def bet(total: Array, n: Array, bound: Array, guess: Array, noise: Noise, above: bool) -> Array:
@@ -113,15 +153,42 @@ def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:
     e(m) = 1/alpha. Newton's method comes from above, as in `radius`.
     """
     xp = array_namespace(v)
-    r, log_weight = (like(v, x) for x in SHORTFALL.atoms)
+    r, log_weight = atoms(SHORTFALL, v)
     goal, q = float(np.log(1 / alpha)), r - r**2 / 2
-    v, z = v[..., None], z[..., None]
-    m = xp.min((r * z + xp.sqrt((r * z) ** 2 + 4 * v * q * (goal - log_weight))) / (2 * v * q), axis=-1)
+    vq, rz = v * q, r * z
+    m = xp.min((rz + xp.sqrt(rz**2 + 4 * vq * (goal - log_weight))) / (2 * vq), axis=0)
     for _ in range(steps):
-        e = m[..., None] ** 2 * v * q - r * m[..., None] * z + log_weight
-        slope = 2 * m[..., None] * v * q - r * z
-        top = xp.max(e, axis=-1, keepdims=True)
-        x = xp.exp(e - top)
-        total = xp.sum(x, axis=-1)
-        m = m - (top[..., 0] + xp.log(total) - goal) / (xp.sum(x * slope, axis=-1) / total)
+        log_total, x = log_sum(m * (m * vq - rz) + log_weight)
+        m = m - (log_total - goal) / added(x * (2 * m * vq - rz))
     return m
+
+
+def rate_upper(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4) -> Array:
+    """An upper confidence sequence for m where binary readings have means m * dose: P(bound < m at any time) <= alpha.
+
+    n readings, `dose` and `total` the sums of their doses and of themselves. To test m, bet exp(-g z) over its mean,
+    1 - m a (1 - exp(-g)), for g in LOWERED. The log of the mean is concave in the dose a, so the product over readings
+    is least where all are given at the mean dose; that increases in m and is convex. Newton's method as in `radius`.
+    """
+    xp = array_namespace(n)
+    g, log_weight = atoms(LOWERED, n)
+    c, rest = 1 - xp.exp(-g), log_weight - g * total
+    goal = float(np.log(1 / alpha))
+    p = xp.minimum(xp.min((1 - xp.exp((rest - goal) / n)) / c, axis=0), 1.0)
+    for _ in range(steps):
+        log_total, x = log_sum(rest - n * xp.log(1 - p * c))
+        p = xp.minimum(p - (log_total - goal) / (n * added(x * c / (1 - p * c))), 1.0)
+    return p * n / dose
+
+
+def rate_lower(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4) -> Array:
+    """The same from below: P(bound > m at any time) <= alpha. The bet is exp(g z) over 1 + m a (exp(g) - 1)."""
+    xp = array_namespace(n)
+    g, log_weight = atoms(RAISED, n)
+    c, rest = xp.exp(g) - 1, log_weight + g * total
+    goal = float(np.log(1 / alpha))
+    p = xp.maximum(xp.max((xp.exp((rest - goal) / n) - 1) / c, axis=0), 0.0)
+    for _ in range(steps):
+        log_total, x = log_sum(rest - n * xp.log(1 + p * c))
+        p = xp.maximum(p + (log_total - goal) / (n * added(x * c / (1 + p * c))), 0.0)
+    return p * n / dose

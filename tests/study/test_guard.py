@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from surefoot import CASES, Arm, Noise, Problem, Study, case, make
-from surefoot.bounds import slope_upper
+from surefoot.bounds import rate_upper, slope_upper
 from surefoot.designs import DESIGNS, Design, SafeBAILinear
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.designs.surefoot_linear import SAFETY, SurefootLinear
@@ -75,6 +75,21 @@ def test_agrees_with_the_pooled_design_on_the_slope_itself() -> None:
         slope = float(slope_upper(np.array([v]), np.array([z]), SAFETY * p.delta / 3, steps=50)[0])
         assert math.isclose(bound(0, 0.2), slope * 0.2, rel_tol=1e-9)
         assert bound(1, 0.2) == math.inf, "nothing is known of an arm without readings"
+
+
+def test_agrees_with_the_pooled_design_on_the_rate_of_binary_harms() -> None:
+    """From a few pulls to many, from no harm at all to nothing but harm."""
+    arms = tuple(Arm(name, 0.2, 1.0) for name in "abc")
+    p = Problem(arms, 0.3, "linear", Noise("bernoulli"))
+    for pulls in (1, 7, 40, 1000, 10**6):
+        for share in (0.0, 0.01, 0.3, 1.0):
+            came = {(0, a): Came(pulls, 0.0, round(pulls * share)) for a in (0.2, 0.5, 0.9)}
+            came[0, 0.0] = Came(3, 0.0, 0.0)  # a dose of 0 tells nothing
+            bound = guard.surefoot_linear(p, {}, [Round(((0.2, pulls),) * 3, came)])
+            n, dose, total = (np.array([x]) for x in (3.0 * pulls, 8.0 * pulls, 3.0 * round(pulls * share)))
+            rate = rate_upper(n, dose, total, SAFETY * p.delta / 3, steps=50)
+            assert math.isclose(bound(0, 0.2), float(rate[0]), rel_tol=1e-9)
+            assert bound(1, 0.2) == math.inf, "nothing is known of an arm without readings"
 
 
 def test_agrees_with_the_design_on_the_number_itself() -> None:

@@ -1,21 +1,22 @@
 """Surefoot-Monotonic: the guarantee of SafeBAI-Monotonic with all data pooled. Theorem 2 of docs/guarantees.md.
 
-For every arm there is a ladder of doses, and for every rung j three bets run, each with the log of its wealth:
+Doses are certified by bets. For a rung (a dose) there are two, each with the log of its wealth:
 - `calm`: that harm at the rung is above limit + slack is refuted. If it were, harm at any dose a would be above
   limit + slack - K (rung - a) (Lipschitz; for a above the rung: monotone), and readings below that speak against it.
 - `good`: the same with the limit.
-- `over`: that harm at the rung is at or below the limit is refuted, by readings at doses at or below the rung.
 The stake on each reading is set before it is taken, from the estimate of the harm so far, so each wealth is a
-supermartingale where what it bets against is true; all pulls count for all rungs. Rungs are certified in order, from
-below (calm, good) or from above (over). What is bet against is nested in the same order, so the first false certificate
-has to be at one fixed rung, and no union over rungs is paid.
+supermartingale where what it bets against is true; all pulls count for all rungs. Rungs are certified in order from
+below. What is bet against is nested in the same order, so the first false certificate has to be at the lowest rung that
+is too high, and no union over rungs is paid. The rungs are those within reach, a few above the last certain dose: they
+move up with it, and get finer as the reach gets shorter (`regrid`).
 
-Dose. A pull is at a rung that is calm for certain. A rival climbs until its harm looks to be above the limit, and stays
-there until that is shown. The leader never needs to go over the limit: it is pulled at its highest good rung.
+Dose. An arm has two places. High: a rival climbs to the highest calm dose until its harm looks to be above the limit,
+and stays there until that is shown (`over`, a bet too). Good: the leader never needs to go over the limit, and is
+pulled at its highest good dose.
 
 Verdict. As in Surefoot-Linear, "arm k is best" is tested for every k by the product of two bets at every level x of
 effect: that k's value is at least x, by its pulls at the dose where it stays (once that dose is known to be over the
-limit, or if it is the largest dose); and that all others' are at most x, by the pulls of the leading arm at good rungs.
+limit, or if it is the largest dose); and that all others' are at most x, by the pulls of the leading arm at good doses.
 Where the effect is steep, the rival comes down by halves, as in the paper.
 """
 
@@ -25,47 +26,45 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array, like, pick, scatter
-from ..bounds import Mixture, bet, log_mixture, radius
+from ..arrays import Array, like, pick, put, rows, scatter
+from ..bounds import TILT, Mixture, bet, log_mixture, log_tilt, radius
 from ..problem import Problem, Shape, number
-from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, wanted
+from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, round_down, wanted
 
 # Shares of delta: doses calm, doses good (an arm each), the best arm's dose over the limit, verdict, stop at the start
-CALM, GOOD, OVER, VERDICT, STOP = 0.3, 0.2, 0.15, 0.3, 0.05
-GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.15)  # in units of the difference seen so far
-FINENESS, MOST_RUNGS = 48, 3000  # rungs to a slack, and how many there may be
+CALM, GOOD, OVER, VERDICT, STOP = 0.4, 0.16, 0.12, 0.28, 0.04
+GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=TILT.nothing)  # the difference seen is 1
+RUNGS = 32
+DRIFT = 0.4  # how much of what K allows harm is expected to rise from where it was seen
+HIGH, LOW = 0, 1  # the two places of an arm, and the two ladders: calm and good
 
 
 @dataclass(frozen=True, kw_only=True)
 class MonotonicState(State):
-    """Wealth by rung (trials, arms, rungs), recent sums for estimates, and the two sums of bets for the verdict."""
+    """The two ladders, the two places, and the two sums of bets for the verdict."""
 
-    calm: Array
-    good: Array
-    over: Array
+    wealth: Array  # (trials, arms, 2, rungs): of calm and good, at the doses base + step, base + 2 step, ..., largest
+    base: Array  # (trials, arms, 2): the highest dose that is certain
+    step: Array
+    over: Array  # wealth of the bet that harm at the high place is above the limit
+    alarm: Array  # and at the start dose
     n: Array
-    dose: Array  # where the arm is
-    excess: Array  # by how much harm looked to be above the limit at `unsafe`
-    calm_to: Array  # the highest dose certified not to exceed limit + slack
-    high_n: Array  # recent pulls on the way up and over the limit, those at lower doses fading: effects and harms
-    high_effect: Array
-    high_harm: Array
-    low_n: Array  # and at the highest good rung
-    low_effect: Array
-    low_harm: Array
-    high_dose: Array
-    low_dose: Array
-    at_good: Array  # whether the next pulls are there
-    stay: Array  # the dose at which a rival stays to be shown over the limit; inf while it climbs
+    place: Array  # (trials, arms, 2): the doses of the two places
+    count: Array  # recent pulls there, those at other doses fading: how many, their doses, effects and harms
+    dosed: Array
+    effect: Array
+    harm: Array
+    at_good: Array  # whether the next pulls are at the low place
+    staying: Array  # whether the high place is fixed, so that it can be shown to be over the limit
     moves: Array  # how often that was changed
     below: Array  # a dose that looks to be below the limit; bisection goes on above it
-    bet_v: Array  # bets at `stay`, against a value of x or more
+    excess: Array  # by how much harm looked to be above the limit at `unsafe`
+    bet_v: Array  # bets where it stays, against a value of x or more
     bet_w: Array
     bet_y: Array
-    led_v: Array  # bets while leading, at good rungs, against a value of x or less
+    led_v: Array  # bets while leading, at good doses, against a value of x or less
     led_w: Array
     led_y: Array
     scale: Array
@@ -77,8 +76,9 @@ class MonotonicState(State):
 class SurefootMonotonic(Design):
     """The paper's guarantee for monotone curves with all data pooled.
 
-    growth: decide again after an arm has this share more pulls; cohort: and at least so many. growth=0 and cohort=3 is
-    fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm to begin with.
+    growth: decide again after an arm has this share more pulls about where it is; cohort: and at least so many.
+    growth=0 and cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every
+    arm to begin with.
     """
 
     growth: float = 0.1
@@ -87,212 +87,245 @@ class SurefootMonotonic(Design):
 
     name: ClassVar[str] = "surefoot-monotonic"
     shape: ClassVar[Shape] = "monotonic"
-    chunk: ClassVar[int] = 64
+    chunk: ClassVar[int] = 512
 
     def __post_init__(self) -> None:
         number("growth", self.growth, least=0)
         number("cohort", self.cohort, least=1)
         number("first", self.first, least=1)
 
-    def ladder(self, problem: Problem) -> Any:
-        """Doses (arms, rungs), the last one repeated to fill up."""
-        rows = []
-        for arm in problem.arms:
-            fine = max(arm.lipschitz * FINENESS / (problem.slack or 1.0), 3 / (problem.refine or math.inf))
-            width = (arm.max - arm.start) * fine
-            count = min(max(math.ceil(width), 1), MOST_RUNGS) + 1
-            rows.append(np.array(arm.levels) if arm.levels else np.linspace(arm.start, arm.max, count))
-        most = max(map(len, rows))
-        return np.stack([np.concatenate([row, np.full(most - len(row), row[-1])]) for row in rows])
-
     def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
         first = blank(problem, trials, xp)
         zero, none = xp.zeros_like(first["safe"]), xp.zeros_like(first["standing"])
-        rungs = xp.zeros((trials, *self.ladder(problem).shape), dtype=xp.float64)
-        names = (
-            "high_n",
-            "high_effect",
-            "high_harm",
-            "low_n",
-            "low_effect",
-            "low_harm",
-            "bet_v",
-            "bet_w",
-            "bet_y",
-            "led_v",
-            "led_w",
-            "led_y",
-        )
+        two = xp.zeros((*zero.shape, 2), dtype=xp.float64)
+        base = first["safe"][..., None] + two
+        sums = ("over", "alarm", "excess", "bet_v", "bet_w", "bet_y", "led_v", "led_w", "led_y", "scale")
         return MonotonicState(
-            **first, **dict.fromkeys(names, zero), calm=rungs, good=rungs, over=rungs, n=none,
-            dose=first["safe"], calm_to=first["safe"], excess=zero, at_good=none < 0,
-            high_dose=first["safe"], low_dose=first["safe"],
-            stay=zero + xp.inf, moves=none, below=first["safe"], scale=zero, leading=xp.zeros_like(first["pulls"]) - 1,
-            want=none + self.first,
+            **first, **dict.fromkeys(sums, zero), n=none, moves=none, want=none + self.first,
+            wealth=xp.zeros((*two.shape, RUNGS), dtype=xp.float64),
+            base=base, step=(like(zero, problem.largest)[:, None] - base) / RUNGS,
+            place=base, count=two, dosed=two, effect=two, harm=two,
+            at_good=none < 0, staying=none < 0, below=first["safe"], leading=xp.zeros_like(first["pulls"]) - 1,
         )  # fmt: skip
 
     def plan(self, state: MonotonicState, u: Array) -> Cohort:
-        return Cohort(state.dose, state.want)
+        xp, s = array_namespace(state.pulls), state
+        return Cohort(xp.where(s.at_good, s.place[..., LOW], s.place[..., HIGH]), s.want)
 
     def verdict(self, state: MonotonicState) -> Verdict:
         """With intervals for values that hold together, for all arms at all times, with probability 1 - delta, given
-        the certificates. Below: from pulls at good rungs while leading; above: from pulls where a rival stays."""
+        the certificates. Below: from pulls at good doses while leading; above: from pulls where a rival stays."""
         xp, p, s = array_namespace(state.pulls), state.problem, state
         alpha, sy = p.delta / (4 * len(p.arms)), p.noises[0].scale
-        shown = (s.unsafe <= s.stay) | (s.stay >= like(s.safe, p.largest))
-        led, met = (s.led_v > 0), (s.bet_v > 0) & shown & xp.isfinite(s.stay)
-        moved = 0.6 * 0.4 ** xp.astype(s.moves, xp.float64)  # every place to stay has its share of alpha
+        led, met = s.led_v > 0, (s.bet_v > 0) & self.shown(s)
         low = (s.led_y - radius(s.led_v, alpha, GAP)) / xp.where(led, s.led_w, 1.0)
-        high = (s.bet_y + radius(s.bet_v, alpha * moved, GAP)) / xp.where(met, s.bet_w, 1.0)
+        high = (s.bet_y + radius(s.bet_v, alpha * xp.exp(share(s)), GAP)) / xp.where(met, s.bet_w, 1.0)
         lower, upper = xp.where(led, low * sy, -xp.inf), xp.where(met, high * sy, xp.inf)
         return replace(super().verdict(state), lower=lower, upper=upper, effect_lower=lower, effect_upper=upper)
 
-    def sides(self, s: MonotonicState) -> Any:
-        """Harm, its standard error, effect, its standard error: at the high side, and at the good rung."""
+    def shown(self, s: MonotonicState) -> Array:
+        """Whether no safe dose lies above the high place: it is over the limit, or the largest."""
+        high = s.place[..., HIGH]
+        return s.staying & ((s.unsafe <= high) | (high >= like(high, s.problem.largest)))
+
+    def estimates(self, s: MonotonicState) -> Any:
+        """Harm, its standard error, effect, its standard error: (trials, arms, 2), at both places."""
         xp, p = array_namespace(s.pulls), s.problem
         guess = p.limit - 0.5 * (p.ceiling - p.limit)
-        out = []
-        for n, effect, harm in ((s.high_n, s.high_effect, s.high_harm), (s.low_n, s.low_effect, s.low_harm)):
-            m = xp.maximum(n, 1e-9)
-            root = xp.sqrt(xp.maximum(n, 1.0))
-            out.append(
-                (xp.where(n > 0, harm / m, guess), p.noises[1].scale / root, effect / m, p.noises[0].scale / root)
-            )
-        return out
+        n, root = xp.maximum(s.count, 1e-9), xp.sqrt(xp.maximum(s.count, 1.0))
+        harm = xp.where(s.count > 0, s.harm / n, guess)
+        return harm, p.noises[1].scale / root, s.effect / n, p.noises[0].scale / root
 
     def learn(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> MonotonicState:
         xp, p, s = array_namespace(state.pulls), state.problem, state
         came = outcome.n > 0
-        n, a = xp.astype(outcome.n, xp.float64), xp.where(came, cohort.dose, state.dose)
+        n, a = xp.astype(outcome.n, xp.float64), xp.where(came, cohort.dose, s.safe)
         effect, harm = (xp.where(came, x, 0.0) for x in (outcome.effect, outcome.harm))
-        rung, K = like(n, self.ladder(p)), like(n, p.lipschitz)[:, None]
 
-        # Wealth by rung; the stakes come from the estimate before these readings
-        high, low = self.sides(s)
-        seen, error = (xp.where(s.at_good, y, x)[..., None] for x, y in zip(high[:2], low[:2], strict=True))
-        gap = K * xp.maximum(rung - a[..., None], 0.0)
-        total, count, noise = harm[..., None], n[..., None], p.noises[1]
-        # If harm were above the bound at a rung, it would be above bound - gap here. Half an error is left as margin.
-        calm = s.calm + bet(total, count, p.ceiling - gap, seen + 0.5 * error, noise, above=False)
-        good = s.good + bet(total, count, p.limit - gap, seen + 0.5 * error, noise, above=False)
-        higher = bet(total, count, xp.zeros_like(seen) + p.limit, seen, noise, above=True)
-        over = s.over + xp.where(rung >= a[..., None], higher, 0.0)  # a rung below this dose says nothing about it
-
-        # Bets for the verdict: at the dose where a rival stays, and on the leader at doses known to be good
-        arms = xp.arange(len(p.arms), device=device(n))
-        sy = p.noises[0].scale
-        staying = came & ((a >= s.stay) | (a >= like(n, p.largest)))
-        leads = came & (arms == s.leading[:, None]) & (a <= s.safe)
-        bets, led = (xp.where(x, s.scale, 0.0) for x in (staying, leads))
-        up, down = (xp.astype(x | (s.n == 0), xp.float64) for x in (~s.at_good, s.at_good))
+        # All bets are staked by what was known before these readings: estimates, places, the leader
+        seen, error, _, _ = self.estimates(s)
+        mean = xp.where(s.count > 0, s.dosed / xp.maximum(s.count, 1e-9), s.place)
+        seen, error, mean = (xp.where(s.at_good, x[..., LOW], x[..., HIGH]) for x in (seen, error, mean))
+        guess = seen + 0.5 * error + DRIFT * like(n, p.lipschitz) * xp.maximum(a - mean, 0.0)
+        higher = bet(harm, n, xp.zeros_like(n) + p.limit, seen, p.noises[1], above=True)
+        stays = came & ((s.staying & (a >= s.place[..., HIGH])) | (a >= like(n, p.largest)))
+        leads = came & (xp.arange(len(p.arms), device=device(n)) == s.leading[:, None]) & (a <= s.safe)
+        bets, led = (xp.where(x, s.scale, 0.0) for x in (stays, leads))
+        same = s.place[..., HIGH] == s.place[..., LOW]
+        here = xp.astype(xp.stack([~s.at_good | same, s.at_good | same], axis=-1), xp.float64)
+        y = effect / p.noises[0].scale
         s = replace(
-            s, calm=calm, good=good, over=over, rounds=s.rounds + 1, n=s.n + outcome.n,
-            high_n=s.high_n + n * up, high_effect=s.high_effect + effect * up, high_harm=s.high_harm + harm * up,
-            low_n=s.low_n + n * down, low_effect=s.low_effect + effect * down, low_harm=s.low_harm + harm * down,
-            bet_v=s.bet_v + n * bets * bets, bet_w=s.bet_w + n * bets, bet_y=s.bet_y + bets * effect / sy,
-            led_v=s.led_v + n * led * led, led_w=s.led_w + n * led, led_y=s.led_y + led * effect / sy,
+            s, rounds=s.rounds + 1, n=s.n + outcome.n,
+            over=s.over + xp.where(a <= s.place[..., HIGH], higher, 0.0),
+            alarm=s.alarm + xp.where(a <= like(n, p.starts), higher, 0.0),
+            count=s.count + n[..., None] * here, dosed=s.dosed + (n * a)[..., None] * here,
+            effect=s.effect + effect[..., None] * here, harm=s.harm + harm[..., None] * here,
+            bet_v=s.bet_v + n * bets * bets, bet_w=s.bet_w + n * bets, bet_y=s.bet_y + bets * y,
+            led_v=s.led_v + n * led * led, led_w=s.led_w + n * led, led_y=s.led_y + led * y,
         )  # fmt: skip
-        return self.decide(s)
+        return self.decide(self.certify(self.climb(s, came, a, n, harm, guess)))
+
+    def climb(self, s: MonotonicState, came: Array, a: Array, n: Array, harm: Array, guess: Array) -> MonotonicState:
+        """The ladders of the arms that were pulled: their wealth, the doses that are certain now, the rungs from there.
+        `guess`: what harm was expected to be, with half an error as margin."""
+        xp, p = array_namespace(s.pulls), s.problem
+        ends = [xp.zeros_like(a) + like(a, x) for x in (p.starts, p.largest, p.lipschitz)]
+        wealth, base, step = (rows(x, came) for x in (s.wealth, s.base, s.step))
+        dose, count, total, guess, start, M, K = (rows(x, came)[:, None] for x in (a, n, harm, guess, *ends))
+
+        # If harm were above the bound at a rung, it would be above bound - gap at this dose
+        gap = K[..., None] * xp.maximum(rungs(base, step, M) - dose[..., None], 0.0)
+        bound = like(a, [[p.ceiling], [p.limit]]) - gap
+        total, count, guess = (x[..., None] for x in (total, count, guess))
+        wealth = wealth + bet(total, count, bound, guess, p.noises[1], above=False)
+        shares = [math.log(len(p.arms) / (share * p.delta)) for share in (CALM, GOOD)]
+        passed = first_false(wealth >= like(a, shares)[:, None])
+        base = xp.where(passed < RUNGS, xp.minimum(base + xp.astype(passed, xp.float64) * step, M), M)
+
+        # How far up anything can be certified by pulls at this place, with two errors as margin
+        place, seen, error = (rows(xp.where(s.at_good[..., None], x[..., 1:], x[..., :1]), came)
+                              for x in (s.place, *self.estimates(s)[:2]))  # fmt: skip
+        need = place + (like(a, [p.ceiling, p.limit]) - seen + 2 * error) / K - base
+        wealth, step = regrid(wealth, step, passed, xp.maximum(need, 1e-9 * (M - start)))
+        wealth, base, step = (put(x, came, new) for x, new in ((s.wealth, wealth), (s.base, base), (s.step, step)))
+        return replace(s, wealth=wealth, base=base, step=step, safe=xp.maximum(round_down(p, base[..., LOW]), s.safe))
+
+    def certify(self, s: MonotonicState) -> MonotonicState:
+        """The lowest dose that is over the limit, and by how much it seems to be."""
+        xp, p = array_namespace(s.pulls), s.problem
+        high, low, slack = s.place[..., HIGH], s.place[..., LOW], p.ceiling - p.limit
+        shown = s.over + share(s) >= math.log(1 / (OVER * p.delta))
+        unsafe = xp.where(shown, xp.minimum(high, s.unsafe), s.unsafe)
+        lower = (unsafe < s.unsafe) | (shown & (s.excess == 0))
+        seen, error = (x[..., HIGH] for x in self.estimates(s)[:2])
+        excess = xp.where(lower, xp.maximum(seen - p.limit, 0.002 * slack), s.excess)
+        at_most = xp.minimum(excess, xp.maximum(seen + 3 * error - p.limit, error))
+        known = xp.where(seen - p.limit > 2 * error, seen - p.limit, at_most)
+        excess = xp.where((s.excess > 0) & (high == unsafe), known, excess)
+        # What looked to be below the limit cannot be so near, and was not if coming down has hardly lowered the harm
+        below = xp.where(lower, xp.minimum(s.below, unsafe - excess / like(high, p.lipschitz)), s.below)
+        below = xp.where(lower & (s.excess > 0) & (excess > 0.75 * s.excess), s.safe, below)
+        s = replace(s, unsafe=unsafe, excess=excess, below=below)
+        # Where the high place is good, it is the low place too
+        same = ((high <= s.safe) & (high > low))[..., None]
+        kept = {name: getattr(s, name) for name in ("place", "count", "dosed", "effect", "harm")}
+        return replace(s, **{name: xp.where(same, x[..., :1], x) for name, x in kept.items()})
 
     def decide(self, s: MonotonicState) -> MonotonicState:
         xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
-        arms = xp.arange(d, device=device(s.high_n))
-        rung, M, K = like(s.high_n, self.ladder(p)), like(s.high_n, p.largest), like(s.high_n, p.lipschitz)
-        slack = p.ceiling - p.limit
-
-        # Certificates, in order along the ladder; the start dose is safe to begin with
-        calm = xp.maximum(climbed(rung, s.calm >= math.log(d / (CALM * p.delta))), s.calm_to)
-        safe = xp.maximum(climbed(rung, s.good >= math.log(d / (GOOD * p.delta))), s.safe)
-        unsafe = xp.minimum(lowest(rung, s.over >= math.log(1 / (OVER * p.delta))), s.unsafe)
-        stopped = s.over[..., 0] >= math.log(d / (STOP * p.delta))
+        arms = xp.arange(d, device=device(s.over))
+        M, K = like(s.over, p.largest), like(s.over, p.lipschitz)
+        slack, high = p.ceiling - p.limit, s.place[..., HIGH]
+        calm = round_down(p, s.base[..., HIGH])
+        stopped = s.alarm >= math.log(d / (STOP * p.delta))
         harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.safe, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
 
-        # The leader has the largest effect at its good rung. How far from the limit are both ends?
-        (seen, error, effect, noise), (low_harm, low_error, low_effect, low_noise) = self.sides(s)
-        leader = xp.argmax(xp.where(live, xp.where(s.low_n > 0, low_effect, -1e300), -xp.inf), axis=1)
-        rival = live & (arms != leader[:, None])
+        # The leader has the largest effect at its good dose. How far from the limit are both ends?
+        both = self.estimates(s)
+        (seen, error, effect, noise), (low_harm, low_error, low_effect, low_noise) = (
+            tuple(x[..., side] for x in both) for side in (HIGH, LOW)
+        )
+        leader = xp.argmax(xp.where(live, xp.where(s.count[..., LOW] > 0, low_effect, -1e300), -xp.inf), axis=1)
+        is_leader = arms == leader[:, None]
+        rival = live & ~is_leader
         best, best_noise = pick(low_effect, leader), pick(low_noise, leader)
-        room = xp.maximum(p.limit - low_harm + low_error, 0.0)
-        step = K * (xp.min(xp.where(rung > safe[..., None], rung, xp.inf), axis=-1) - safe)
-        room = xp.where(room > step, room, 0.0)  # where the next rung is out of reach, there is no room left
+        at_most = xp.where(high >= s.place[..., LOW], seen + 3 * error, xp.inf)  # harm never falls
+        room = xp.maximum(p.limit - xp.minimum(low_harm, at_most), 0.0) + low_error
+        room = xp.where((s.safe < M) & (room > K * (next_up(p, s.safe) - s.safe)), room, 0.0)
         scale = xp.maximum(xp.abs(best - effect), xp.hypot(noise, best_noise)) / p.noises[0].scale
         nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
-        scale = xp.where(arms == leader[:, None], xp.where(xp.isfinite(nearest), nearest, scale), scale)
-
-        # What a rival has to show: that where it stays is over the limit (or is the largest dose)
-        staying = xp.isfinite(s.stay)
-        ready = staying & ((unsafe <= s.stay) | (s.stay >= M))
-        excess = xp.where(unsafe < s.unsafe, xp.maximum(seen - p.limit, 0.02 * slack), s.excess)
-        s = replace(s, excess=excess, calm_to=calm, safe=safe, unsafe=unsafe, scale=scale, estimate=low_effect)
+        scale = xp.where(is_leader, xp.where(xp.isfinite(nearest), nearest, scale), scale)
+        # Bets are in units of the difference to be shown; on binary readings they are likelihood ratios, without a unit
+        unit = xp.ones_like(scale) if p.noises[0].kind == "bernoulli" else scale
+        s = replace(s, scale=unit, estimate=low_effect)
+        ready = self.shown(s)
         beaten, near, level = self.judge(s, leader, rival & ready)
         s = conclude(s, harm_at_start, leader, beaten, near, level, level)
         rival = rival & ~beaten
         left = xp.sum(xp.astype(rival, xp.int64), axis=1, keepdims=True)
 
         # Going up: a rival arrives where harm looks to be a third of the slack above the limit, and stays
-        begun = s.high_n > 0
-        arrives = ~staying & begun & ((seen - 0.25 * error >= p.limit + 0.3 * slack) | (s.dose >= M)) & ~s.at_good
-        stay = xp.where(~staying & (unsafe < M) & (unsafe <= calm), unsafe, xp.where(arrives, s.dose, s.stay))
-        under = ~staying & begun & ~s.at_good & (seen + 0.5 * error < p.limit)
+        climbs = ~s.staying & ~s.at_good & (s.count[..., HIGH] > 0)
+        arrives = climbs & ((seen - 0.25 * error >= p.limit + 0.3 * slack) | (high >= M) | (s.unsafe <= high))
+        under = climbs & (seen + error < p.limit) & (error < 0.3 * slack)
         # Too low there to be shown over the limit: on upwards, or halfway back to a dose that is known to be
-        bar = xp.where(unsafe < M, 0.1 * excess, 0.06 * slack)
-        low = staying & ~ready & (seen + 0.5 * error < p.limit + bar) & (error < 4 * bar)
-        below = xp.maximum(xp.where(low, s.stay, xp.where(under, s.dose, s.below)), safe)
-        # Shown, but with more effect than the leader: of the three ends that may be off, move the one furthest off
-        clash = ready & rival & (effect + noise > best - best_noise)
-        over_gap = xp.where(unsafe <= s.stay, xp.maximum(seen - p.limit, 0.0), 0.0)
-        lead_room = pick(room, leader)
-        halfway = xp.max(xp.where(rung <= ((below + unsafe) / 2)[..., None], rung, -xp.inf), axis=-1)
-        can = (halfway > below) & (halfway < unsafe) & (halfway <= calm)
-        below = xp.where(
-            (clash | ((s.found > 0)[:, None] & ready)) & ~can, safe, below
-        )  # what looked to be below may have been above after all
-        won = (s.found > 0)[:, None]
+        bar = xp.where(s.excess > 0, 0.35 * s.excess, 0.06 * slack)
+        low = s.staying & ~ready & (((seen + error < p.limit + bar) & (error < 1.5 * bar)) | (high < s.safe))
+        below = xp.where(low | under, high, s.below)
+        falls = high - xp.maximum(seen - 2 * error - p.limit, 0.0) / K  # harm falls by at most K a unit of dose
+        below = xp.maximum(xp.where(ready, xp.minimum(below, falls), below), s.safe)
+        # Shown, but not clearly with less effect than the leader: more pulls, or move an end towards the limit. Which
+        # one: the further it is off in harm and the more effect it may win, the better.
+        gap, unsure = best - effect, 2 * xp.hypot(noise, best_noise)
+        clash = ready & rival & (gap < unsure)
+        behind = xp.any(ready & rival & (gap <= 0), axis=1)  # then its pulls are not bet on: it has to go up first
+        won, n = (s.found > 0)[:, None], xp.astype(s.n, xp.float64)
         mine = won & (arms == s.winner[:, None])
-        furthest = 1.5 * over_gap >= xp.maximum(room, lead_room)
-        descends = can & (halfway < s.stay) & ((clash & furthest) | (mine & ready))
-        upmost = effect >= xp.max(xp.where(clash, effect, -xp.inf), axis=1, keepdims=True)
-        own_turn = clash & ~descends & (room >= lead_room * (1.0 - 0.5 * xp.astype(upmost, xp.float64)))
-        rises = low & (unsafe < M) & can
-        stay = xp.where(descends | rises, halfway, xp.where(low, xp.inf, stay))
+        halfway = round_down(p, (below + s.unsafe) / 2)
+        can = (halfway > below) & (halfway < s.unsafe) & (halfway <= calm) & (s.excess > 0)
+        # Nothing left in between: what looked to be below may have been above after all
+        doubt = (clash & (gap < -unsure)) | (mine & ready)
+        below = xp.where(doubt & ~can, s.safe, below)
+        fits, can = can, can & (halfway < high)
+        many = xp.maximum(xp.sum(xp.astype(clash, xp.float64), axis=1, keepdims=True), 1.0)
+        off = xp.maximum(xp.maximum(seen, low_harm - 3 * low_error) - p.limit, 0.0) + error
+        off = xp.where(can | (s.excess == 0), off, 0.0)
+        spread = xp.maximum(effect - low_effect, noise)
+        slope = xp.abs(effect - low_effect) / xp.maximum(xp.abs(seen - low_harm), error + low_error)
+        rise = pick(slope * room + low_noise, leader)
+        part = off / xp.maximum(off + room, 1e-12)
+        better = effect - spread * part > best + rise
+        push_up = xp.where(better | (off == 0), spread * (1 - part) * room, 0.0)
+        push_down = xp.where(better, 0.0, spread * part * off)
+        push_lead = rise * pick(room, leader) * xp.sqrt(many)
+        lead_count = pick(s.count[..., LOW], leader)
+        fewer = xp.maximum(xp.minimum(s.count[..., HIGH], lead_count), 1.0)
+        push_again = xp.where(gap > -unsure, 2 * p.noises[1].scale * unsure / xp.sqrt(fewer), 0.0)
+        most = xp.maximum(xp.maximum(push_up, push_down), xp.maximum(push_lead, push_again))
+        comes_down = clash & (push_down >= most)
+        descends = can & (comes_down | (mine & ready))
+        own_turn = clash & ~comes_down & (push_up >= most) & (room > 0)
+        leads = clash & ~comes_down & ~own_turn & ((push_lead >= most) | (lead_count <= s.count[..., HIGH]))
+        moved = descends | (low & (s.excess > 0))
         changed = descends | low
+        staying = (s.staying & ~low) | arrives | moved
+        back = xp.where(fits, halfway, xp.minimum(s.unsafe, calm))
+        high = xp.where(moved, back, xp.where(staying, high, xp.maximum(calm, high)))
         keep = xp.astype(~changed, xp.float64)
 
         # Whom to pull: rivals with something to show of their harm; else leader or rival, the less known of the two
-        n = xp.astype(s.n, xp.float64)
         lead_n = pick(s.led_v / xp.maximum(s.scale, 1e-9) ** 2, leader)
         own_n = s.bet_v / xp.maximum(s.scale, 1e-9) ** 2
-        asks_leader = (
-            rival & ready & ~descends & ~own_turn & (clash | (own_n * xp.sqrt(xp.astype(left, xp.float64)) > lead_n))
-        )
+        asks_leader = leads | (rival & ready & ~clash & (own_n * xp.sqrt(xp.astype(left, xp.float64)) > lead_n))
         most = xp.max(xp.where(rival, n, 0.0), axis=1, keepdims=True)
         lead_turn = xp.any(asks_leader, axis=1, keepdims=True) | (5 * pick(n, leader) < most)
-        is_leader = arms == leader[:, None]
-        chosen = xp.where(is_leader, lead_turn, rival & ~asks_leader)
-        chosen = xp.where(won, mine, chosen)
-        at_good = xp.where(won, (s.rounds % 2 == 0)[:, None], is_leader | own_turn)
-        dose = xp.where(at_good, safe, xp.where(xp.isfinite(stay), stay, xp.minimum(calm, M)))
-        dose = xp.where(chosen, dose, s.dose)
+        chosen = xp.where(won, mine, xp.where(is_leader, lead_turn, rival & ~asks_leader))
+        at_good = xp.where(won, (s.excess > 0) & (room > s.excess), is_leader | own_turn)
         at_good = xp.where(chosen, at_good, s.at_good)
-        width = xp.maximum(p.ceiling - seen, 0.25 * slack)
-        fade = xp.exp(-2 * K * xp.abs(dose - s.high_dose) / width)
-        fade = xp.where(at_good | ~chosen, 1.0, fade)
-        drop = xp.exp(-2 * K * xp.abs(safe - s.low_dose) / xp.maximum(p.limit - low_harm, 0.1 * slack))
-        drop = xp.where(at_good & chosen, drop, 1.0)
-        size = xp.maximum(xp.ceil(self.growth * n), float(self.cohort))
-        enough = xp.ceil(8 * (math.log(1 / (VERDICT * p.delta)) + 3) / s.scale**2)
+
+        # Pulls at other doses fade as that difference grows against what is left to the bound
+        place = xp.stack([high, xp.where(at_good, s.safe, s.place[..., LOW])], axis=-1)
+        high_width = xp.maximum(p.ceiling - seen, 0.25 * slack)
+        low_width = xp.clip(p.limit - low_harm, low_error, 3 * low_error)
+        fade = xp.exp(-2 * K[:, None] * xp.abs(place - s.place) / xp.stack([high_width, low_width], axis=-1))
+        fade = fade * xp.stack([xp.astype(~moved, xp.float64), xp.ones_like(n)], axis=-1)
+        recent = s.count * fade
+        size = xp.ceil(self.growth * xp.where(at_good, recent[..., LOW], recent[..., HIGH]))
+        few = xp.where(moved, 0.5 * (p.noises[1].scale / xp.maximum(s.excess, 1e-9)) ** 2, 0.0)  # a first look
+        size = xp.maximum(xp.maximum(size, xp.ceil(xp.minimum(few, self.growth * n))), float(self.cohort))
+        enough = xp.ceil(8 * (math.log(1 / (VERDICT * p.delta)) + 3) / scale**2)
         enough = xp.maximum(enough, xp.maximum(xp.ceil(0.2 * self.growth * n), float(self.cohort)))
         calmly = ~xp.any(clash, axis=1, keepdims=True)
         size = xp.where((ready & ~clash) | (is_leader & calmly), xp.minimum(size, enough), size)
+        # What is cheap comes first: an arm that wants many times more pulls than another waits for it
+        chosen = chosen & (size <= 4 * xp.min(xp.where(chosen & wanted(s), size, xp.inf), axis=1, keepdims=True))
         size = xp.where(s.n > 0, xp.where(chosen, size, 0.0), float(self.first))
         return replace(
-            s, stay=stay, below=below, moves=s.moves + xp.astype(changed, xp.int64), dose=dose,
-            high_n=s.high_n * fade, high_effect=s.high_effect * fade, high_harm=s.high_harm * fade,
-            low_n=s.low_n * drop, low_effect=s.low_effect * drop, low_harm=s.low_harm * drop, at_good=at_good,
-            high_dose=xp.where(at_good | ~chosen, s.high_dose, dose),
-            low_dose=xp.where(at_good & chosen, safe, s.low_dose),
-            bet_v=s.bet_v * keep, bet_w=s.bet_w * keep, bet_y=s.bet_y * keep, leading=leader,
+            s, place=place, count=recent, dosed=s.dosed * fade, effect=s.effect * fade, harm=s.harm * fade,
+            at_good=at_good, staying=staying, below=below, moves=s.moves + xp.astype(changed, xp.int64),
+            over=s.over * keep, bet_v=s.bet_v * keep, bet_w=s.bet_w * keep, bet_y=s.bet_y * keep,
+            leading=xp.where(behind, -1, leader),
             want=xp.astype(xp.where(wanted(s), xp.where(size < 1e15, size, 1e15), 0.0), xp.int64),
         )  # fmt: skip
 
@@ -309,8 +342,7 @@ class SurefootMonotonic(Design):
         def of(x: Array) -> Array:
             return xp.take(xp.reshape(x, (-1,)), row * d + arm)[:, None]
 
-        k_v, k_w, k_y, moves = (of(x) for x in (s.bet_v, s.bet_w, s.bet_y, xp.astype(s.moves, xp.float64)))
-        cost = math.log(0.6) + moves * math.log(0.4)  # every place to stay has a share of the stake set aside for it
+        k_v, k_w, k_y, cost = (of(x) for x in (s.bet_v, s.bet_w, s.bet_y, share(s)))
         mean = k_y / xp.maximum(k_w, 1e-12)
         lead = xp.take(leader, row)[:, None]
         b = [xp.take(x, row, axis=0) for x in (s.led_v, s.led_w, s.led_y)]
@@ -318,51 +350,99 @@ class SurefootMonotonic(Design):
         mine = xp.arange(d, device=device(row)) == arm[:, None]
         named = xp.arange(d, device=device(row)) == lead
 
+        def evidence(x: Array, shift: float, who: Array, i: Array) -> tuple[Array, Array]:
+            """That others' values are above x, and that the arm's is below x + shift, at rivals i, as (rivals, x)."""
+            v, w, y = (xp.take(z, i, axis=0)[:, None, :] for z in b)
+            rival_v, rival_w, rival_y, costs = (xp.take(z, i, axis=0) for z in (k_v, k_w, k_y, cost))
+            some = xp.take(who, i, axis=0)[:, None, :] & (v > 0)
+            far = (x + shift / sy)[..., None] if shift else x[..., None]
+            if p.noises[0].kind == "bernoulli":
+                up = log_tilt(y * sy, v, x[..., None] * sy, above=True)
+                down = log_tilt((rival_y * sy)[..., None], rival_v[..., None], far * sy, above=False)
+            else:
+                up = log_mixture(y - x[..., None] * w, v + 0.0 * x[..., None], GAP)
+                down = log_mixture(far * rival_w[..., None] - rival_y[..., None], rival_v[..., None] + 0.0 * far, GAP)
+            return xp.sum(xp.where(some, up, 0.0), axis=-1), down[..., 0] + costs
+
         def refuted(goal: float, shift: float, who: Array) -> Array:
-            steps = xp.asarray([-0.2 + 1.4 * i / 95 for i in range(96)], device=device(row))
-            x = mean - shift / sy + (lead_mean - mean + shift / sy) * steps
-            up = xp.where(who[:, None, :], b[2][:, None, :] - x[..., None] * b[1][:, None, :], 0.0)
-            up = log_mixture(up, xp.where(who, b[0], 0.0)[:, None, :] + xp.zeros_like(up), GAP)
-            up = xp.sum(up, axis=-1)
-            down = log_mixture((x + shift / sy) * k_w - k_y, k_v + xp.zeros_like(x), GAP) + cost
+            low = mean - shift / sy
+            # the evidence at any level is more than the least: few of them show what is not worth more
+            tries = low + (lead_mean - low) * like(low, [0.1, 0.3, 0.5, 0.7, 0.9])
+            up, down = evidence(tries, shift, who, xp.arange(row.shape[0], device=device(row)))
+            hopeful = (lead_mean > low)[:, 0] & xp.all(up + down >= goal, axis=1)
+            i = xp.nonzero(hopeful)[0]
+            if i.shape[0] == 0:
+                return hopeful
+            steps = like(low, [-0.2 + 1.4 * j / 95 for j in range(96)])
+            low, top = (xp.take(x, i, axis=0) for x in (low, lead_mean))
+            up, down = evidence(low + (top - low) * steps, shift, who, i)
             # between two levels, the least evidence of each kind; beyond the last ones, what was never bet
             nothing = math.log(GAP.nothing)
-            count = xp.sum(xp.astype(who & (b[0] > 0), xp.float64), axis=1)
+            count = xp.sum(xp.astype(xp.take(who & (b[0] > 0), i, axis=0), xp.float64), axis=1)
             inner = xp.min(up[:, 1:] + down[:, :-1], axis=1)
-            outer = xp.minimum(up[:, 0] + nothing + cost[:, 0], nothing * count + down[:, -1])
-            return (xp.minimum(inner, outer) >= goal) & (lead_mean > mean - shift / sy)[:, 0]
+            outer = xp.minimum(up[:, 0] + nothing + xp.take(cost[:, 0], i), nothing * count + down[:, -1])
+            return hopeful & scatter(hopeful, xp.minimum(inner, outer) >= goal)
 
-        share = VERDICT * p.delta * (1.0 if p.tolerance is None else 0.5)
-        beaten = which & scatter(which, refuted(math.log(1 / share), 0.0, ~mine))
+        spare = VERDICT * p.delta * (1.0 if p.tolerance is None else 0.5)
+        beaten = which & scatter(which, refuted(math.log(1 / spare), 0.0, ~mine))
         if p.tolerance is not None:
-            near = which & scatter(which, refuted(math.log((d - 1) / share), p.tolerance, named))
+            near = which & scatter(which, refuted(math.log((d - 1) / spare), p.tolerance, named))
         level = scatter(which, xp.reshape(0.5 * (mean + lead_mean) * sy, (-1,)))
         return beaten, near, level
 
 
-def climbed(rung: Array, certain: Array) -> Array:
-    """The highest rung such that it and all below are certain; the lowest always is."""
-    count, _ = run_of(certain[..., 1:])
-    return at_rung(rung, count)
+def rungs(base: Array, step: Array, largest: Array) -> Array:
+    """The doses of ladders, (..., 2, rungs)."""
+    xp = array_namespace(base)
+    up = like(base, [float(j + 1) for j in range(RUNGS - 1)] + [math.inf])
+    return xp.minimum(base[..., None] + step[..., None] * up, largest[..., None])
 
 
-def lowest(rung: Array, certain: Array) -> Array:
-    """The lowest rung such that it and all above are certain; infinite where not even the highest is."""
-    xp, last = array_namespace(certain), rung.shape[-1] - 1
-    count, any_ = run_of(xp.flip(certain, axis=-1))
-    return xp.where(any_, at_rung(rung, xp.minimum(last + 1 - count, last)), xp.inf)
+def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Array, Array]:
+    """The ladders from the new base: `passed` rungs up, finer or coarser by powers of 2 so that they cover `need`.
+
+    A new rung takes the wealth of the old one at or above it, or the least where there are two: if harm is too high at
+    the new rung then so it is there. The last rung, at the largest dose, takes the least of all that are left out.
+    """
+    xp = array_namespace(wealth)
+    finer = xp.clip(xp.floor(xp.log2(RUNGS * step / xp.where(need > 0, need, 1.0))), -1.0, 60.0)
+    finer = xp.where((need > 0) & (step > 0), finer, 0.0)
+    which = (passed > 0) | (finer != 0)
+    old, k, times = (rows(x, which) for x in (wealth, xp.astype(passed, xp.float64), 0.5**finer))
+    if old.shape[0] == 0:
+        return wealth, step
+    j = xp.arange(RUNGS, dtype=xp.float64, device=device(step))
+    k, times = k[:, None], times[:, None]
+
+    def at(index: Array) -> Array:
+        return xp.take_along_axis(old, xp.astype(xp.minimum(k + index, RUNGS - 1.0), xp.int64), axis=-1)
+
+    new = at(xp.floor(j * times))
+    if bool(xp.any(times > 1)):
+        new = xp.minimum(new, at(xp.ceil((j + 1) * times) - 1))
+    new = xp.where((j == RUNGS - 1) & (times != 1), xp.min(old, axis=-1, keepdims=True), new)
+    return put(wealth, which, new), step * 0.5**finer
 
 
-def run_of(certain: Array) -> tuple[Array, Array]:
-    """How many are true before the first that is not, along the last axis, and whether any are."""
+def share(s: MonotonicState) -> Array:
+    """The log of the share of the stake that was set aside for this place to stay: 1/2, 1/6, 1/12, ... sum to 1."""
+    xp = array_namespace(s.pulls)
+    r = xp.astype(s.moves, xp.float64)
+    return -xp.log((r + 1) * (r + 2))
+
+
+def next_up(problem: Problem, dose: Array) -> Array:
+    """The lowest level above a dose (infinite above the last); the dose itself for arms without levels."""
+    if problem.levels is None:
+        return dose
+    xp = array_namespace(dose)
+    levels = like(dose, problem.levels)
+    above = xp.min(xp.where(levels > dose[..., None], levels, xp.inf), axis=-1)
+    return xp.where(xp.isinf(levels[:, 0]), dose, above)
+
+
+def first_false(certain: Array) -> Array:
+    """How many are true before the first that is not, along the last axis."""
     xp = array_namespace(certain)
-    end = xp.zeros((*certain.shape[:-1], 1), dtype=xp.uint8, device=device(certain)) + xp.asarray(1, dtype=xp.uint8)
-    count = xp.argmax(xp.concat([xp.astype(~certain, xp.uint8), end], axis=-1), axis=-1)
-    return count, count > 0
-
-
-def at_rung(rung: Array, index: Array) -> Array:
-    """rung[arm, index[trial, arm]]"""
-    xp = array_namespace(rung)
-    arms = xp.arange(rung.shape[0], device=device(rung))
-    return xp.reshape(xp.take(xp.reshape(rung, (-1,)), xp.reshape(arms * rung.shape[1] + index, (-1,))), index.shape)
+    count = xp.argmin(xp.astype(certain, xp.int8), axis=-1)
+    return xp.where(xp.all(certain, axis=-1), certain.shape[-1], count)

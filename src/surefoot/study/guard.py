@@ -101,36 +101,65 @@ def safebai_monotonic(problem: Problem, options: Mapping[str, Any], rounds: Sequ
     return bound
 
 
+def _prior(top: float, dense: int, above: int) -> list[tuple[float, float]]:
+    """Values and logs of weights: `dense` values by steps of 1.8, and 15% on others beyond them by steps of 2.5."""
+    values = [top * 1.8**-j for j in range(dense)]
+    tail = [(values[-1] * 2.5**-k, 1 / (k * (k + 1))) for k in range(1, 9)]
+    tail += [(top * 2.5**k, 0.5 / (k * (k + 1))) for k in range(1, above + 1)]
+    total = sum(weight for _, weight in tail)
+    weights = [(x, 0.85 / dense) for x in values] + [(x, 0.15 * weight / total) for x, weight in tail]
+    return [(x, math.log(weight)) for x, weight in weights]
+
+
+def _last(logs: Callable[[float], list[float]], goal: float, low: float, most: float = math.inf) -> float:
+    """Where the log of the sum of exp(logs), which increases from `low` on, reaches the goal, or `most`."""
+
+    def short(m: float) -> bool:
+        top = max(each := logs(m))
+        return top + math.log(math.fsum(math.exp(x - top) for x in each)) < goal
+
+    high = min(low + 1, most)
+    while high < most and short(high):
+        low, high = high, min(2 * high, most)
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if short(middle) else (low, middle)
+    return high
+
+
 def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequence[Round]) -> Bound:
-    """Theorem 1 of docs/guarantees.md. To test a slope m of the harm, bet g = r m: the mean over r of
-    exp(r m (m v - z) - (r m)^2 v / 2) reaches d / (0.3 delta) with probability 0.3 delta / d at most if m is the slope;
-    v = sum a^2, z = sum a harm, doses in units of the start dose and harms of sigma. It increases in m from z/v on."""
-    shares = [0.9 * 1.8**-j for j in range(5)]
-    shares += [shares[-1] * 2.5**-k for k in range(1, 9)]
-    tail = [1 / (k * (k + 1)) for k in range(1, 9)]
-    weights = [0.85 / 5] * 5 + [0.15 * x / sum(tail) for x in tail]
-    goal, sigma = math.log(len(problem.arms) / (0.3 * problem.delta)), problem.noises[1].scale
+    """Theorem 1 of docs/guarantees.md. A test of the slope m of an arm's harm reaches d / (0.3 delta) with probability
+    0.3 delta / d at most if m is the slope, and it increases in m from the estimate on. Doses a are in start doses.
+
+    The mean over r of exp(r m (m v - z) - (r m)^2 v / 2), v = sum a^2, z = sum a harm, harms in units of sigma. Binary
+    harms: the mean over g of exp(-g z) / (1 - m a (1 - exp(-g)))^n, z = sum harm, a the mean dose; m a is at most 1.
+    """
+    noise, goal = problem.noises[1], math.log(len(problem.arms) / (0.3 * problem.delta))
+    binary = noise.kind == "bernoulli"
+    prior = _prior(2.5, 6, 1) if binary else _prior(0.9, 5, 0)
     slope = []
     for i, arm in enumerate(problem.arms):
-        mine = [(dose / arm.start, came) for round_ in rounds for (k, dose), came in round_.came.items() if k == i]
-        v = math.fsum(a * a * came.n for a, came in mine)
-        z = math.fsum(a * came.harm / sigma for a, came in mine)
-
-        def wealth(m: float, v: float = v, z: float = z) -> float:
-            logs = [math.log(w) + r * m * (m * v - z - r * m * v / 2) for r, w in zip(shares, weights, strict=True)]
-            top = max(logs)
-            return top + math.log(math.fsum(math.exp(x - top) for x in logs))
-
-        if v == 0:
+        every = ((k, dose / arm.start, came) for round_ in rounds for (k, dose), came in round_.came.items())
+        mine = [(a, came) for k, a, came in every if k == i and a != 0]
+        n = sum(came.n for _, came in mine)
+        if not n:
             slope.append(math.inf)
-            continue
-        low = max(z / v, 0.0)
-        high = low + 1.0
-        while wealth(high) < goal:
-            low, high = high, 2 * high
-        while low < (middle := (low + high) / 2) < high:
-            low, high = (middle, high) if wealth(middle) < goal else (low, middle)
-        slope.append(high * sigma / arm.start)
+        elif binary:
+            a = math.fsum(a * came.n for a, came in mine) / n
+            z = math.fsum(came.harm for _, came in mine)
+            odds = [(g, -math.expm1(-g), w) for g, w in prior]
+
+            def rates(p: float, n: int = n, z: float = z, odds: Any = odds) -> list[float]:
+                return [w - g * z - n * math.log1p(-p * c) for g, c, w in odds]
+
+            slope.append(_last(rates, goal, z / n, 1.0) / a / arm.start)
+        else:
+            v = math.fsum(a * a * came.n for a, came in mine)
+            z = math.fsum(a * came.harm / noise.scale for a, came in mine)
+
+            def slopes(m: float, v: float = v, z: float = z) -> list[float]:
+                return [w + r * m * (m * v * (1 - r / 2) - z) for r, w in prior]
+
+            slope.append(_last(slopes, goal, max(z / v, 0.0)) * noise.scale / arm.start)
     return lambda arm, dose: dose * slope[arm]
 
 
