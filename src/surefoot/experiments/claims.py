@@ -11,7 +11,7 @@ from ..characteristics import upper_bound
 from ..simulate import Array
 from .cells import Ran
 from .cost import Cost
-from .paper import LIPSCHITZ, Runs, find
+from .paper import FIGURES, LIPSCHITZ, Runs, find
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
 Z = 2.58  # 99% of a normal distribution lies within so many standard errors
@@ -153,16 +153,18 @@ def _regret(runs: Runs, scenario: str, spec: str, others: Sequence[str]) -> Call
     mine = find(runs, scenario, spec)
     them = {other: find(runs, scenario, other) for other in others}
     arms = [d for d in mine if all(d in rans for rans in them.values())]
+    drawn = [d for it in FIGURES.values() if (it.scenario, it.kind) == (scenario, "regret") for d in it.arms]
 
     def judge() -> tuple[str, str]:
-        ran = mine[arms[-1]]
+        d = max(set(drawn) & set(arms), default=arms[-1])  # what the figure shows
+        ran = mine[d]
         end = float(ran.pulls.mean())
         inside = (ran.at >= end / 100) & (ran.at <= end)
         steps = np.gradient(np.log(ran.at[inside]))
-        area = {"it": _area(ran, inside, steps)} | {o: _area(r[arms[-1]], inside, steps) for o, r in them.items()}
+        area = {"it": _area(ran, inside, steps)} | {o: _area(r[d], inside, steps) for o, r in them.items()}
         last = int(np.searchsorted(ran.at, ran.pulls.max()))
         final = float(ran.regret[:, min(last, len(ran.at) - 1)].mean())
-        text = f"d = {arms[-1]}: mean regret between {end / 100:,.0f} and {end:,.0f} pulls (mean over the logarithm): "
+        text = f"d = {d}: mean regret between {end / 100:,.0f} and {end:,.0f} pulls (mean over the logarithm): "
         text += ", ".join(f"{name} {m:.3f} ± {se:.3f}" for name, (m, se) in area.items())
         text += f"; {final:.3f} when it has ended"
         m, se = area.pop("it")

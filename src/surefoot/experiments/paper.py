@@ -38,11 +38,10 @@ QUICK = {"linear-pulls": (5, 10), "linear-regret": (10,), "drug-pulls": (3, 5), 
 CAP, QUICK_CAP, QUICK_TRIALS = 1_000_000, 20_000, 5
 ONE_BY_ONE = ("safeopt", "stageopt", "safe-lts")  # decide after every pull, so they take long to run
 LIPSCHITZ = "safeopt:expanders=lipschitz:lipschitz=0.25"  # the steepest slope of the drug model's harm
-DEFAULT = {  # in the same order, so that a design has one colour in all figures
+DEFAULT = {  # the oracle last, as it is not in all figures: so that a design has one colour
     "paper-linear": ("safebai-linear", "surefoot-linear", "safeopt", "safe-lts", "oracle"),
     "paper-drug": (
-        "safebai-monotonic", "surefoot-monotonic", "safeopt", LIPSCHITZ, "oracle",
-        "safebai-monotonic:schedule=paper",
+        "safebai-monotonic", "surefoot-monotonic", "safeopt", LIPSCHITZ, "safebai-monotonic:schedule=paper", "oracle",
     ),
 }  # fmt: skip
 
