@@ -68,6 +68,10 @@ class Pair:
         (a, ea), (b, eb) = mean(self.theirs), mean(self.ours)
         return a / b, a / b * math.hypot(ea / a, eb / b)
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        return {"theirs": mean(self.theirs), "ours": mean(self.ours), "ratio": self.ratio}
+
 
 def mean(result: Result) -> tuple[float, float]:
     pulls = result.pulls.astype(float)
@@ -123,7 +127,7 @@ def paper_linear(plan: Plan, found: dict[str, Any]) -> None:
                 with_error(mean(any_)), with_error(Pair(pair.theirs, any_).ratio), *(f"{x:.1f}" for x in times),
                 failed(pair.ours), failed(any_),
             ))  # fmt: skip
-            found[f"paper-linear d={d} delta={delta}"] = {"ratio": pair.ratio, "over_least": times[1]}
+            found[f"paper-linear d={d} delta={delta}"] = {**pair.numbers, "over_least": times[1]}
             say(f"paper-linear d={d} delta={delta}: {with_error(pair.ratio)}")
     head = ("d", "delta", "safebai", "surefoot", "ratio", "surefoot, any", "ratio, any", "safebai / T* kl",
             "surefoot / T* kl", "any / T* kl", "failed, 99% bound", "failed, any")  # fmt: skip
@@ -142,7 +146,7 @@ def paper_drug(plan: Plan, found: dict[str, Any]) -> None:
                 with_error(mean(any_)), with_error(Pair(pair.theirs, any_).ratio), over(pair.theirs), over(pair.ours),
                 failed(pair.ours), failed(any_),
             ))  # fmt: skip
-            found[f"paper-drug d={d} slack={slack}"] = {"ratio": pair.ratio, "over": over(pair.ours)}
+            found[f"paper-drug d={d} slack={slack}"] = {**pair.numbers, "over": over(pair.ours)}
             say(f"paper-drug d={d} slack={slack}: {with_error(pair.ratio)}")
     head = ("slack", "d", "safebai", "surefoot", "ratio", "surefoot, any", "ratio, any", "safebai: pulls above limit",
             "surefoot: pulls above limit", "failed, 99% bound", "failed, any")  # fmt: skip
@@ -216,7 +220,7 @@ def catalogue(plan: Plan, found: dict[str, Any]) -> None:
         bound = upper_bound(failures(pair.ours), pair.ours.trials)
         row += [f"{np.median(pair.ours.pulls):,.0f}", failed(pair.ours), "yes" if bound <= problem.delta else "**no**"]
         rows.append([*row, spent(pair.ours)])
-        found[name] = {"ratio": pair.ratio, "failures": failures(pair.ours), "spent": spent(pair.ours)}
+        found[name] = {**pair.numbers, "failures": failures(pair.ours), "spent": spent(pair.ours)}
         say(f"{name}: {with_error(pair.ratio)}, failed {failed(pair.ours)} ({time.perf_counter() - began:.0f} s)")
     head = ("scenario", "safebai", "surefoot", "ratio", "surefoot, median", "failed, 99% bound", "at most delta",
             "spent")  # fmt: skip
@@ -270,7 +274,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--full", action="store_true", help="2,000 trials wherever failures are counted")
     parser.add_argument("--instances", type=int, help="of each random family")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file too")
+    parser.add_argument("--json", type=Path, help="add the numbers to this file (drawn by benchmarks.picture)")
     asked = parser.parse_args(arguments)
     if unknown := [part for part in asked.parts if part not in PARTS]:
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
@@ -281,7 +285,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     for part in asked.parts or PARTS:
         PARTS[part](plan, found)
     if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        before = json.loads(asked.json.read_text(encoding="utf-8")) if asked.json.exists() else {}
+        asked.json.write_text(json.dumps(before | found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
