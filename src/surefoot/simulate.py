@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -104,7 +104,14 @@ def simulate(
     sizes = [min(design.chunk, trials - done) for done in range(0, trials, design.chunk)]
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))
     jobs = ((problem, scenario, design, truth, size, s, trace, xp) for size, s in zip(sizes, seeds, strict=True))
-    parts = list(_watched(_run(jobs, workers, len(sizes)), sizes, began, progress))
+    bar, parts = _Bar(trials, progress), []
+    try:
+        for size, part in zip(sizes, _run(jobs, workers, len(sizes), bar.show), strict=True):
+            parts.append(part)
+            bar.done += size
+            bar.show()
+    finally:
+        bar.stop()
     joined = {k: np.concatenate([part[k] for part in parts]) for k in parts[0] if k not in ("by_arm", "trace")}
     return Result(
         problem, scenario, design, int(seed), truth,
@@ -114,43 +121,48 @@ def simulate(
     )  # fmt: skip
 
 
-def _run(jobs: Iterable[tuple[Any, ...]], workers: int, count: int) -> Iterator[dict[str, Any]]:
+def _run(
+    jobs: Iterable[tuple[Any, ...]], workers: int, count: int, tick: Callable[[int], None]
+) -> Iterator[dict[str, Any]]:
     if workers == 1 or count == 1:
-        yield from (play(*job) for job in jobs)
+        yield from (play(*job, tick=tick) for job in jobs)
     else:
         from joblib import Parallel, delayed
 
         yield from Parallel(n_jobs=workers, return_as="generator")(delayed(play)(*job) for job in jobs)
 
 
-def _watched(parts: Iterator[dict[str, Any]], sizes: list[int], began: float, wanted: bool) -> Iterator[dict[str, Any]]:
-    """The parts as they come, with a progress bar on the terminal once it has taken two seconds."""
-    bar: Any = None
-    done = 0
-    try:
-        for size, part in zip(sizes, parts, strict=True):
-            yield part
-            if bar is None and wanted and sys.stderr.isatty() and time.perf_counter() - began > 2:
-                from rich.console import Console
-                from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+class _Bar:
+    """A progress bar on the terminal once it has taken two seconds: how many trials have ended."""
 
-                columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-                bar = Progress(*columns, console=Console(stderr=True), transient=True)
-                task = bar.add_task("trials", total=sum(sizes), completed=done)
-                bar.start()
-            done += size
-            if bar is not None:
-                bar.update(task, completed=done)
-    finally:
-        if bar is not None:
-            bar.stop()
+    def __init__(self, total: int, wanted: bool) -> None:
+        self.total, self.wanted, self.done = total, wanted and sys.stderr.isatty(), 0
+        self.began = time.perf_counter()
+        self.bar: Any = None
+
+    def show(self, more: int = 0) -> None:
+        """`more`: beside those of the chunks that are done, of the one that is being played."""
+        if self.bar is None and self.wanted and time.perf_counter() - self.began > 2:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.bar.add_task("trials", total=self.total)
+            self.bar.start()
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=self.done + more)
+
+    def stop(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
 
 
 def play(
     problem: Problem, scenario: Scenario, design: Design, truth: Truth, trials: int,
-    seed: np.random.SeedSequence, trace: bool, xp: Any,
+    seed: np.random.SeedSequence, trace: bool, xp: Any, tick: Callable[[int], None] = lambda ended: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """One chunk of trials, from start to end."""
+    """One chunk of trials, from start to end. `tick` is told after every turn how many have ended."""
     noise, randomness = (np.random.default_rng(s) for s in seed.spawn(2))
     ceiling = problem.ceiling + 1e-9 * max(abs(problem.ceiling), 1e-300)
     limit = problem.limit + 1e-9 * max(abs(problem.limit), 1e-300)
@@ -163,6 +175,7 @@ def play(
     state, story = design.start(problem, trials, xp), _Story() if trace else None
     while True:
         done = _numpy(state.ending) != RUNNING
+        tick(trials - len(rows) + int(done.sum()))
         if done.mean() > 0.1 or done.all():
             ended = take(state, xp.asarray(np.flatnonzero(done)))
             _record(out, rows[done], ended)
