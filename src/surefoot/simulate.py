@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -125,7 +127,7 @@ def _run(
     jobs: Iterable[tuple[Any, ...]], workers: int, count: int, tick: Callable[[int], None]
 ) -> Iterator[dict[str, Any]]:
     if workers == 1 or count == 1:
-        yield from (play(*job, tick=tick) for job in jobs)
+        yield from starmap(partial(play, tick=tick), jobs)
     else:
         from joblib import Parallel, delayed
 
