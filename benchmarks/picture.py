@@ -49,7 +49,7 @@ def random(axis: Axes, found: dict[str, Any]) -> None:
     axis.legend(fontsize=7, frameon=False, loc="lower right")
 
 
-def main(numbers: str, path: str) -> None:
+def draw(numbers: str, path: str) -> None:
     found = json.loads(Path(numbers).read_text(encoding="utf-8"))
     with plt.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}):
         figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), dpi=160, layout="constrained")
@@ -61,4 +61,4 @@ def main(numbers: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    draw(*sys.argv[1:])

@@ -228,9 +228,10 @@ class SurefootLinear(Design):
         chosen = xp.where((s.found > 0)[:, None], arms == s.winner[:, None], chosen)
         size = xp.maximum(xp.ceil(self.growth * (n + 20)), float(self.cohort))
         size = xp.where(seen, xp.where(chosen, size, 0.0), float(self.first))
-        # What an arm at 0 would have to show at the leader's level: its evidence is the share that it is short of that
+        # What an arm at 0 would have to show at the leader's level: its evidence is the share that it is short of that.
+        # It is more on the cap, but too large a unit leaves small differences out of reach; too small costs little.
         norm = xp.sqrt(1 + lead**2) if p.signals == "independent" else 1 + lead
-        scale = lead * xp.where(top / mu <= reach, mu / norm, top / reach)
+        scale = lead / norm * xp.maximum(mu, top / reach)
         return replace(
             s,
             scale=xp.where(seen, scale, s.scale),
