@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace, device
 
@@ -70,6 +70,21 @@ class MonotonicState(State):
     scale: Array
     leading: Array
     want: Array
+
+
+class Ends(NamedTuple):
+    """What becomes of the high places of all arms (see `move`), as (trials, arms)."""
+
+    high: Array
+    staying: Array
+    below: Array
+    moved: Array  # to a new dose to stay at
+    changed: Array  # or given up
+    room: Array  # how far harm at the good dose may be from the limit
+    clash: Array  # shown to be over the limit, but not clearly with less effect than the leader
+    own_turn: Array  # then: it goes on from its good dose
+    leads: Array  # or the leader does
+    behind: Array  # (trials,): some arm that is shown over the limit has more effect than the leader
 
 
 @dataclass(frozen=True)
@@ -212,38 +227,43 @@ class SurefootMonotonic(Design):
         return replace(s, **{name: xp.where(same, x[..., :1], x) for name, x in kept.items()})
 
     def decide(self, s: MonotonicState) -> MonotonicState:
+        """The leader, who is out, and what the others do next."""
         xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
-        arms = xp.arange(d, device=device(s.over))
-        M, K = like(s.over, p.largest), like(s.over, p.lipschitz)
-        slack, high = p.ceiling - p.limit, s.place[..., HIGH]
-        calm = round_down(p, s.base[..., HIGH])
         stopped = s.alarm >= math.log(d / (STOP * p.delta))
         harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.safe, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
 
-        # The leader has the largest effect at its good dose. How far from the limit are both ends?
+        # The leader has the largest effect at its good dose. Bets are in units of the difference to be shown; on binary
+        # readings they are likelihood ratios, without a unit.
+        effect, noise = self.estimates(s)[2:]
+        good = xp.where(s.count[..., LOW] > 0, effect[..., LOW], -1e300)
+        leader = xp.argmax(xp.where(live, good, -xp.inf), axis=1)
+        is_leader = xp.arange(d, device=device(s.over)) == leader[:, None]
+        rival = live & ~is_leader
+        gap = xp.abs(pick(effect[..., LOW], leader) - effect[..., HIGH])
+        scale = xp.maximum(gap, xp.hypot(noise[..., HIGH], pick(noise[..., LOW], leader))) / p.noises[0].scale
+        nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
+        scale = xp.where(is_leader & xp.isfinite(nearest), nearest, scale)
+        binary = p.noises[0].kind == "bernoulli"
+        s = replace(s, scale=xp.ones_like(scale) if binary else scale, estimate=effect[..., LOW])
+        beaten, near, level = self.judge(s, leader, rival & self.shown(s))
+        s = conclude(s, harm_at_start, leader, beaten, near, level, level)
+        rival = rival & ~beaten
+        return self.allot(s, leader, rival, scale, self.move(s, leader, rival))
+
+    def move(self, s: MonotonicState, leader: Array, rival: Array) -> Ends:
+        """Where the high places go, and whose turn it is where the effects of a rival and of the leader clash."""
+        xp, p = array_namespace(s.pulls), s.problem
+        M, K, slack, high = like(s.over, p.largest), like(s.over, p.lipschitz), p.ceiling - p.limit, s.place[..., HIGH]
+        calm, ready = round_down(p, s.base[..., HIGH]), self.shown(s)
         both = self.estimates(s)
         (seen, error, effect, noise), (low_harm, low_error, low_effect, low_noise) = (
             tuple(x[..., side] for x in both) for side in (HIGH, LOW)
         )
-        leader = xp.argmax(xp.where(live, xp.where(s.count[..., LOW] > 0, low_effect, -1e300), -xp.inf), axis=1)
-        is_leader = arms == leader[:, None]
-        rival = live & ~is_leader
         best, best_noise = pick(low_effect, leader), pick(low_noise, leader)
         at_most = xp.where(high >= s.place[..., LOW], seen + 3 * error, xp.inf)  # harm never falls
         room = xp.maximum(p.limit - xp.minimum(low_harm, at_most), 0.0) + low_error
         room = xp.where((s.safe < M) & (room > K * (next_up(p, s.safe) - s.safe)), room, 0.0)
-        scale = xp.maximum(xp.abs(best - effect), xp.hypot(noise, best_noise)) / p.noises[0].scale
-        nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
-        scale = xp.where(is_leader, xp.where(xp.isfinite(nearest), nearest, scale), scale)
-        # Bets are in units of the difference to be shown; on binary readings they are likelihood ratios, without a unit
-        unit = xp.ones_like(scale) if p.noises[0].kind == "bernoulli" else scale
-        s = replace(s, scale=unit, estimate=low_effect)
-        ready = self.shown(s)
-        beaten, near, level = self.judge(s, leader, rival & ready)
-        s = conclude(s, harm_at_start, leader, beaten, near, level, level)
-        rival = rival & ~beaten
-        left = xp.sum(xp.astype(rival, xp.int64), axis=1, keepdims=True)
 
         # Going up: a rival arrives where harm looks to be a third of the slack above the limit, and stays
         climbs = ~s.staying & ~s.at_good & (s.count[..., HIGH] > 0)
@@ -255,20 +275,17 @@ class SurefootMonotonic(Design):
         below = xp.where(low | under, high, s.below)
         falls = high - xp.maximum(seen - 2 * error - p.limit, 0.0) / K  # harm falls by at most K a unit of dose
         below = xp.maximum(xp.where(ready, xp.minimum(below, falls), below), s.safe)
-        # Shown, but not clearly with less effect than the leader: more pulls, or move an end towards the limit. Which
-        # one: the further it is off in harm and the more effect it may win, the better.
+
+        # Shown, but not clearly with less effect than the leader: more pulls, or move an end towards the limit
         gap, unsure = best - effect, 2 * xp.hypot(noise, best_noise)
         clash = ready & rival & (gap < unsure)
-        behind = xp.any(ready & rival & (gap <= 0), axis=1)  # then its pulls are not bet on: it has to go up first
-        won, n = (s.found > 0)[:, None], xp.astype(s.n, xp.float64)
-        mine = won & (arms == s.winner[:, None])
+        mine = ready & (s.found > 0)[:, None] & (xp.arange(len(p.arms), device=device(high)) == s.winner[:, None])
         halfway = round_down(p, (below + s.unsafe) / 2)
-        can = (halfway > below) & (halfway < s.unsafe) & (halfway <= calm) & (s.excess > 0)
+        fits = (halfway > below) & (halfway < s.unsafe) & (halfway <= calm) & (s.excess > 0)
         # Nothing left in between: what looked to be below may have been above after all
-        doubt = (clash & (gap < -unsure)) | (mine & ready)
-        below = xp.where(doubt & ~can, s.safe, below)
-        fits, can = can, can & (halfway < high)
-        many = xp.maximum(xp.sum(xp.astype(clash, xp.float64), axis=1, keepdims=True), 1.0)
+        below = xp.where(((clash & (gap < -unsure)) | mine) & ~fits, s.safe, below)
+        can = fits & (halfway < high)
+        # Which end: the further it is off in harm, and the more effect it may win, the better
         off = xp.maximum(xp.maximum(seen, low_harm - 3 * low_error) - p.limit, 0.0) + error
         off = xp.where(can | (s.excess == 0), off, 0.0)
         spread = xp.maximum(effect - low_effect, noise)
@@ -276,44 +293,56 @@ class SurefootMonotonic(Design):
         rise = pick(slope * room + low_noise, leader)
         part = off / xp.maximum(off + room, 1e-12)
         better = effect - spread * part > best + rise
-        push_up = xp.where(better | (off == 0), spread * (1 - part) * room, 0.0)
-        push_down = xp.where(better, 0.0, spread * part * off)
-        push_lead = rise * pick(room, leader) * xp.sqrt(many)
+        up = xp.where(better | (off == 0), spread * (1 - part) * room, 0.0)
+        down = xp.where(better, 0.0, spread * part * off)
+        many = xp.maximum(xp.sum(xp.astype(clash, xp.float64), axis=1, keepdims=True), 1.0)
+        lead = rise * pick(room, leader) * xp.sqrt(many)
         lead_count = pick(s.count[..., LOW], leader)
         fewer = xp.maximum(xp.minimum(s.count[..., HIGH], lead_count), 1.0)
-        push_again = xp.where(gap > -unsure, 2 * p.noises[1].scale * unsure / xp.sqrt(fewer), 0.0)
-        most = xp.maximum(xp.maximum(push_up, push_down), xp.maximum(push_lead, push_again))
-        comes_down = clash & (push_down >= most)
-        descends = can & (comes_down | (mine & ready))
-        own_turn = clash & ~comes_down & (push_up >= most) & (room > 0)
-        leads = clash & ~comes_down & ~own_turn & ((push_lead >= most) | (lead_count <= s.count[..., HIGH]))
+        again = xp.where(gap > -unsure, 2 * p.noises[1].scale * unsure / xp.sqrt(fewer), 0.0)
+        most = xp.maximum(xp.maximum(up, down), xp.maximum(lead, again))
+        comes_down = clash & (down >= most)
+        descends = can & (comes_down | mine)
+        own_turn = clash & ~comes_down & (up >= most) & (room > 0)
+        leads = clash & ~comes_down & ~own_turn & ((lead >= most) | (lead_count <= s.count[..., HIGH]))
+
         moved = descends | (low & (s.excess > 0))
-        changed = descends | low
         staying = (s.staying & ~low) | arrives | moved
         back = xp.where(fits, halfway, xp.minimum(s.unsafe, calm))
-        high = xp.where(moved, back, xp.where(staying, high, xp.maximum(calm, high)))
-        keep = xp.astype(~changed, xp.float64)
+        return Ends(
+            high=xp.where(moved, back, xp.where(staying, high, xp.maximum(calm, high))),
+            staying=staying, below=below, moved=moved, changed=descends | low, room=room, clash=clash,
+            own_turn=own_turn, leads=leads, behind=xp.any(ready & rival & (gap <= 0), axis=1),
+        )  # fmt: skip
 
-        # Whom to pull: rivals with something to show of their harm; else leader or rival, the less known of the two
+    def allot(self, s: MonotonicState, leader: Array, rival: Array, scale: Array, ends: Ends) -> MonotonicState:
+        """Whom to pull: rivals that have something to show of their harm; else leader or rival, the less known."""
+        xp, p, K = array_namespace(s.pulls), s.problem, like(s.over, s.problem.lipschitz)
+        arms, ready, clash = xp.arange(len(p.arms), device=device(s.over)), self.shown(s), ends.clash
+        is_leader, won, n = arms == leader[:, None], (s.found > 0)[:, None], xp.astype(s.n, xp.float64)
+        left = xp.sum(xp.astype(rival, xp.float64), axis=1, keepdims=True)
         lead_n = pick(s.led_v / xp.maximum(s.scale, 1e-9) ** 2, leader)
         own_n = s.bet_v / xp.maximum(s.scale, 1e-9) ** 2
-        asks_leader = leads | (rival & ready & ~clash & (own_n * xp.sqrt(xp.astype(left, xp.float64)) > lead_n))
+        asks_leader = ends.leads | (rival & ready & ~clash & (own_n * xp.sqrt(left) > lead_n))
         most = xp.max(xp.where(rival, n, 0.0), axis=1, keepdims=True)
         lead_turn = xp.any(asks_leader, axis=1, keepdims=True) | (5 * pick(n, leader) < most)
-        chosen = xp.where(won, mine, xp.where(is_leader, lead_turn, rival & ~asks_leader))
-        at_good = xp.where(won, (s.excess > 0) & (room > s.excess), is_leader | own_turn)
+        chosen = xp.where(is_leader, lead_turn, rival & ~asks_leader)
+        chosen = xp.where(won, arms == s.winner[:, None], chosen)
+        at_good = xp.where(won, (s.excess > 0) & (ends.room > s.excess), is_leader | ends.own_turn)
         at_good = xp.where(chosen, at_good, s.at_good)
 
         # Pulls at other doses fade as that difference grows against what is left to the bound
-        place = xp.stack([high, xp.where(at_good, s.safe, s.place[..., LOW])], axis=-1)
-        high_width = xp.maximum(p.ceiling - seen, 0.25 * slack)
-        low_width = xp.clip(p.limit - low_harm, low_error, 3 * low_error)
+        place = xp.stack([ends.high, xp.where(at_good, s.safe, s.place[..., LOW])], axis=-1)
+        seen, error = self.estimates(s)[:2]
+        high_width = xp.maximum(p.ceiling - seen[..., HIGH], 0.25 * (p.ceiling - p.limit))
+        low_width = xp.clip(p.limit - seen[..., LOW], error[..., LOW], 3 * error[..., LOW])
         fade = xp.exp(-2 * K[:, None] * xp.abs(place - s.place) / xp.stack([high_width, low_width], axis=-1))
-        fade = fade * xp.stack([xp.astype(~moved, xp.float64), xp.ones_like(n)], axis=-1)
+        fade = fade * xp.stack([xp.astype(~ends.moved, xp.float64), xp.ones_like(n)], axis=-1)
         recent = s.count * fade
         size = xp.ceil(self.growth * xp.where(at_good, recent[..., LOW], recent[..., HIGH]))
-        few = xp.where(moved, 0.5 * (p.noises[1].scale / xp.maximum(s.excess, 1e-9)) ** 2, 0.0)  # a first look
-        size = xp.maximum(xp.maximum(size, xp.ceil(xp.minimum(few, self.growth * n))), float(self.cohort))
+        few = 0.5 * (p.noises[1].scale / xp.maximum(s.excess, 1e-9)) ** 2  # a first look at a new place
+        few = xp.where(ends.moved, xp.ceil(xp.minimum(few, self.growth * n)), 0.0)
+        size = xp.maximum(xp.maximum(size, few), float(self.cohort))
         enough = xp.ceil(8 * (math.log(1 / (VERDICT * p.delta)) + 3) / scale**2)
         enough = xp.maximum(enough, xp.maximum(xp.ceil(0.2 * self.growth * n), float(self.cohort)))
         calmly = ~xp.any(clash, axis=1, keepdims=True)
@@ -321,11 +350,12 @@ class SurefootMonotonic(Design):
         # What is cheap comes first: an arm that wants many times more pulls than another waits for it
         chosen = chosen & (size <= 4 * xp.min(xp.where(chosen & wanted(s), size, xp.inf), axis=1, keepdims=True))
         size = xp.where(s.n > 0, xp.where(chosen, size, 0.0), float(self.first))
+        keep = xp.astype(~ends.changed, xp.float64)  # a new place, new bets
         return replace(
             s, place=place, count=recent, dosed=s.dosed * fade, effect=s.effect * fade, harm=s.harm * fade,
-            at_good=at_good, staying=staying, below=below, moves=s.moves + xp.astype(changed, xp.int64),
+            at_good=at_good, staying=ends.staying, below=ends.below, moves=s.moves + xp.astype(ends.changed, xp.int64),
             over=s.over * keep, bet_v=s.bet_v * keep, bet_w=s.bet_w * keep, bet_y=s.bet_y * keep,
-            leading=xp.where(behind, -1, leader),
+            leading=xp.where(ends.behind, -1, leader),  # while it is behind, its pulls are not bet on
             want=xp.astype(xp.where(wanted(s), xp.where(size < 1e15, size, 1e15), 0.0), xp.int64),
         )  # fmt: skip
 
