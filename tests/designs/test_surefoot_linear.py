@@ -281,3 +281,16 @@ def test_intervals_hold_together(of: tuple[Problem, Scenario]) -> None:
         effect = scenario.effects(v.safe)
         bad |= ((v.effect_lower > effect) | (v.effect_upper < effect)).any(axis=1)
     assert bad.sum() <= failures_allowed(60, 0.1, 10)
+
+
+def test_doses_beyond_the_largest_are_set_aside() -> None:
+    """A binary harm cannot go on rising: counted as if it did, it would certify what is not safe."""
+    arms = (Arm("a", 0.5, 4.0), Arm("b", 0.5, 4.0))
+    problem = Problem(arms, 0.2, "linear", Noise("bernoulli"), delta=0.05)
+    rng, n, state = np.random.default_rng(1), np.full((200, 2), 30), DESIGN.start(problem, 200)
+    for k in range(12):
+        asked = DESIGN.ask(state)
+        dose = np.where(k % 2, 50.0, asked.dose)
+        readings = [rng.binomial(n, np.minimum(0.1 * dose, 1.0)).astype(float) for _ in range(2)]
+        state = DESIGN.tell(state, Cohort(dose, n), Outcome(n, *readings))
+    assert np.mean(np.any(state.safe > 2.0, axis=1)) <= 0.05

@@ -104,7 +104,8 @@ class SurefootLinear(Design):
 
     def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
         xp, p = array_namespace(state.pulls), state.problem
-        came = (outcome.n > 0) & (cohort.dose != 0)
+        # beyond the largest dose nothing is known: a binary harm, for one, cannot go on rising
+        came = (outcome.n > 0) & (cohort.dose != 0) & (cohort.dose <= like(state.v, p.largest))
         count = xp.where(came, outcome.n, 0)
         n = xp.astype(count, xp.float64)
         a = xp.where(came, cohort.dose / like(n, p.starts), 0.0)

@@ -201,7 +201,7 @@ class SurefootMonotonic(Design):
         place, seen, error = (rows(xp.where(s.at_good[..., None], x[..., 1:], x[..., :1]), came)
                               for x in (s.place, *self.estimates(s)[:2]))  # fmt: skip
         need = place + (like(a, [p.ceiling, p.limit]) - seen + 2 * error) / K - base
-        wealth, step = regrid(wealth, step, passed, xp.maximum(need, 1e-9 * (M - start)))
+        wealth, step = regrid(wealth, step, passed, xp.maximum(need, xp.maximum(1e-9 * (M - start), 1e-12 * xp.abs(M))))
         wealth, base, step = (put(x, came, new) for x, new in ((s.wealth, wealth), (s.base, base), (s.step, step)))
         return replace(s, wealth=wealth, base=base, step=step, safe=xp.maximum(round_down(p, base[..., LOW]), s.safe))
 
@@ -240,7 +240,7 @@ class SurefootMonotonic(Design):
         leader = xp.argmax(xp.where(live, good, -xp.inf), axis=1)
         is_leader = xp.arange(d, device=device(s.over)) == leader[:, None]
         rival = live & ~is_leader
-        gap = xp.abs(pick(effect[..., LOW], leader) - effect[..., HIGH])
+        gap = xp.abs(pick(effect[..., LOW], leader) + (p.tolerance or 0.0) - effect[..., HIGH])
         scale = xp.maximum(gap, xp.hypot(noise[..., HIGH], pick(noise[..., LOW], leader))) / p.noises[0].scale
         nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
         scale = xp.where(is_leader & xp.isfinite(nearest), nearest, scale)
@@ -260,7 +260,7 @@ class SurefootMonotonic(Design):
         (seen, error, effect, noise), (low_harm, low_error, low_effect, low_noise) = (
             tuple(x[..., side] for x in both) for side in (HIGH, LOW)
         )
-        best, best_noise = pick(low_effect, leader), pick(low_noise, leader)
+        best, best_noise = pick(low_effect, leader) + (p.tolerance or 0.0), pick(low_noise, leader)
         at_most = xp.where(high >= s.place[..., LOW], seen + 3 * error, xp.inf)  # harm never falls
         room = xp.maximum(p.limit - xp.minimum(low_harm, at_most), 0.0) + low_error
         room = xp.where((s.safe < M) & (room > K * (next_up(p, s.safe) - s.safe)), room, 0.0)
@@ -424,8 +424,9 @@ class SurefootMonotonic(Design):
 def rungs(base: Array, step: Array, largest: Array) -> Array:
     """The doses of ladders, (..., 2, rungs)."""
     xp = array_namespace(base)
-    up = like(base, [float(j + 1) for j in range(RUNGS - 1)] + [math.inf])
-    return xp.minimum(base[..., None] + step[..., None] * up, largest[..., None])
+    up = like(base, [float(j + 1) for j in range(RUNGS)])
+    here = xp.minimum(base[..., None] + step[..., None] * up, largest[..., None])
+    return xp.where(up == RUNGS, largest[..., None], here)
 
 
 def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Array, Array]:
@@ -435,8 +436,9 @@ def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Arra
     the new rung then so it is there. The last rung, at the largest dose, takes the least of all that are left out.
     """
     xp = array_namespace(wealth)
-    finer = xp.clip(xp.floor(xp.log2(RUNGS * step / xp.where(need > 0, need, 1.0))), -1.0, 60.0)
-    finer = xp.where((need > 0) & (step > 0), finer, 0.0)
+    some = (need > 0) & (step > 0)
+    finer = xp.log2(xp.where(some, RUNGS * step, 1.0) / xp.where(some, need, 1.0))
+    finer = xp.clip(xp.floor(finer), -1.0, 60.0)
     which = (passed > 0) | (finer != 0)
     old, k, times = (rows(x, which) for x in (wealth, xp.astype(passed, xp.float64), 0.5**finer))
     if old.shape[0] == 0:

@@ -139,7 +139,7 @@ def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequen
     slope = []
     for i, arm in enumerate(problem.arms):
         every = ((k, dose / arm.start, came) for round_ in rounds for (k, dose), came in round_.came.items())
-        mine = [(a, came) for k, a, came in every if k == i and a != 0]
+        mine = [(a, came) for k, a, came in every if k == i and a != 0 and a * arm.start <= arm.largest]
         n = sum(came.n for _, came in mine)
         if not n:
             slope.append(math.inf)
