@@ -39,7 +39,7 @@ def paper(axis: Axes, found: dict[str, Any], key: str, arms: Sequence[int], name
 
 def random(axis: Axes, found: dict[str, Any]) -> None:
     """How the ratio is spread over the random instances."""
-    for family, colour, style in (("random-linear", THEIRS, "-"), ("random-monotonic", OURS, "--")):
+    for family, colour, style in (("random-linear", COLOURS[2], "-"), ("random-monotonic", COLOURS[3], "--")):
         ratio = np.sort([one["ratio"][0] for one in found[family]])
         axis.plot(ratio, np.arange(1, len(ratio) + 1) / len(ratio), color=colour, ls=style, label=family)
     axis.axvline(1, color="#777777", lw=0.8, ls=":")

@@ -341,11 +341,12 @@ def story(result: Result, trial: int = 0, path: str | Path | None = None) -> Any
             (over, ORANGE, "pulls inside the slack"),
         ):
             size = 10 + 60 * n[mask] / max(n.max(), 1)
-            top.scatter(when[mask], dose[mask], s=size, color=colour, alpha=0.75, lw=0, label=label)
+            top.scatter(when[mask], dose[mask], s=size, color=colour, alpha=0.75, lw=0)
+            top.scatter([], [], s=30, color=colour, alpha=0.75, lw=0, label=label)
         low.axhline(arm.value, color=GREEN, lw=1.2, label="true value")
-        known = np.isfinite(arm.lower)
+        known = np.isfinite(arm.lower) | np.isfinite(arm.upper)
         low.fill_between(
-            arm.pulls, np.where(known, arm.lower, np.nan), np.where(np.isfinite(arm.upper), arm.upper, 1e9),
+            arm.pulls, np.clip(arm.lower, -1e9, None), np.clip(arm.upper, None, 1e9),
             where=known.tolist(), step="post", color=SKY, alpha=0.45, lw=0, label="bounds on the value",
         )  # fmt: skip
         if arm.out:
