@@ -215,7 +215,7 @@ class SurefootMonotonic(Design):
         seen, error = (x[..., HIGH] for x in self.estimates(s)[:2])
         excess = xp.where(lower, xp.maximum(seen - p.limit, 0.002 * slack), s.excess)
         at_most = xp.minimum(excess, xp.maximum(seen + 3 * error - p.limit, error))
-        known = xp.where(seen - p.limit > 2 * error, seen - p.limit, at_most)
+        known = xp.where(seen - p.limit > 6 * error, seen - p.limit, at_most)
         excess = xp.where((s.excess > 0) & (high == unsafe), known, excess)
         # What looked to be below the limit cannot be so near, and was not if coming down has hardly lowered the harm
         below = xp.where(lower, xp.minimum(s.below, unsafe - excess / like(high, p.lipschitz)), s.below)
@@ -342,6 +342,7 @@ class SurefootMonotonic(Design):
         size = xp.ceil(self.growth * xp.where(at_good, recent[..., LOW], recent[..., HIGH]))
         few = 0.5 * (p.noises[1].scale / xp.maximum(s.excess, 1e-9)) ** 2  # a first look at a new place
         few = xp.where(ends.moved, xp.ceil(xp.minimum(few, self.growth * n)), 0.0)
+        few = xp.maximum(few, xp.ceil(0.01 * self.growth * n))  # so that no study goes on for ever by small steps
         size = xp.maximum(xp.maximum(size, few), float(self.cohort))
         enough = xp.ceil(8 * (math.log(1 / (VERDICT * p.delta)) + 3) / scale**2)
         enough = xp.maximum(enough, xp.maximum(xp.ceil(0.2 * self.growth * n), float(self.cohort)))
