@@ -370,10 +370,7 @@ class SurefootMonotonic(Design):
             return beaten, near, level
         sy = p.noises[0].scale
 
-        def of(x: Array) -> Array:
-            return xp.take(xp.reshape(x, (-1,)), row * d + arm)[:, None]
-
-        k_v, k_w, k_y, cost = (of(x) for x in (s.bet_v, s.bet_w, s.bet_y, share(s)))
+        k_v, k_w, k_y, cost = (rows(x, which)[:, None] for x in (s.bet_v, s.bet_w, s.bet_y, share(s)))
         mean = k_y / xp.maximum(k_w, 1e-12)
         lead = xp.take(leader, row)[:, None]
         b = [xp.take(x, row, axis=0) for x in (s.led_v, s.led_w, s.led_y)]
