@@ -342,7 +342,8 @@ def story(result: Result, trial: int = 0, path: str | Path | None = None) -> Any
         ):
             size = 10 + 60 * n[mask] / max(n.max(), 1)
             top.scatter(when[mask], dose[mask], s=size, color=colour, alpha=0.75, lw=0)
-            top.scatter([], [], s=30, color=colour, alpha=0.75, lw=0, label=label)
+            if mask.any():
+                top.scatter([], [], s=30, color=colour, alpha=0.75, lw=0, label=label)
         low.axhline(arm.value, color=GREEN, lw=1.2, label="true value")
         known = np.isfinite(arm.lower) | np.isfinite(arm.upper)
         low.fill_between(
