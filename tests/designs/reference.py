@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefoot.designs.base import ELIMINATED, ENDINGS, RUNNING, STOPPED, Cohort, Design, Outcome
+from surefoot.designs.base import BEATEN, ENDINGS, RUNNING, STOPPED, Cohort, Design, Outcome
 from surefoot.problem import Arm, Problem
 from surefoot.scenario import Scenario
 
@@ -77,7 +77,7 @@ class Referee:
         leader = max(self.active, key=lambda i: (self.lower[i], -i))
         for i in self.active:
             if i != leader and self.upper[i] <= self.lower[leader]:
-                self.out[i] = (ELIMINATED, now, leader, self.upper[i], self.lower[leader])
+                self.out[i] = (BEATEN, now, leader, self.upper[i], self.lower[leader])
                 if self.winner == i:
                     self.winner, self.found = None, ""
         if self.winner is None:

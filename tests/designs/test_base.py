@@ -10,8 +10,8 @@ from surefoot import Arm, Noise, Problem, SurefootError, make
 from surefoot.designs import SafeBAILinear
 from surefoot.designs.base import (
     ACTIVE,
+    BEATEN,
     BEST_ARM,
-    ELIMINATED,
     ENDINGS,
     STANDINGS,
     STOPPED,
@@ -21,12 +21,10 @@ from surefoot.designs.base import (
     State,
     blank,
     repeat,
-    round_down,
     select,
-    settle,
     take,
-    wanted,
 )
+from surefoot.designs.settle import round_down, settle, wanted
 
 DESIGN = SafeBAILinear()
 NONE = [-math.inf] * 3
@@ -52,7 +50,7 @@ def settled(lower: list[float], upper: list[float], harm: list[float] = NONE, **
 
 def test_elimination() -> None:
     s = settled([0.5, 0.1, 0.2], [0.9, 0.5, 0.6])
-    assert s.standing[0].tolist() == [ACTIVE, ELIMINATED, ACTIVE]  # 0.5 is at the bar, 0.6 above it
+    assert s.standing[0].tolist() == [ACTIVE, BEATEN, ACTIVE]  # 0.5 is at the bar, 0.6 above it
     assert (s.out_round[0, 1], s.out_by[0, 1], s.out_upper[0, 1], s.out_lower[0, 1]) == (4, 0, 0.5, 0.5)
     assert (s.winner[0], s.ending[0]) == (-1, 0)
 
@@ -65,7 +63,7 @@ def test_the_last_one_wins() -> None:
 def test_an_arm_never_eliminates_itself() -> None:
     """Bounds that contradict themselves, as bad luck can make them: somebody stays."""
     s = settled([0.5, 0.4, 0.3], [0.1, 0.1, 0.1])
-    assert s.standing[0].tolist() == [ACTIVE, ELIMINATED, ELIMINATED]
+    assert s.standing[0].tolist() == [ACTIVE, BEATEN, BEATEN]
     assert s.winner[0] == 0
     s = settled(NONE, NONE)  # the bar is nowhere: two of them are no better than the first
     assert (s.standing[0] == ACTIVE).sum() == 1
@@ -111,7 +109,7 @@ def test_a_known_winner_stays_unless_it_falls() -> None:
     s = settled([0.5, 0.4, 0.3], [0.9, 0.8, 0.7], **known)
     assert (s.winner[0], s.found[0]) == (1, WITHIN_TOLERANCE)  # another one leads now, and that is within the tolerance
     s = settled([0.5, 0.1, 0.3], [0.9, 0.2, 0.7], **known)
-    assert (s.winner[0], s.standing[0, 1]) == (0, ELIMINATED)
+    assert (s.winner[0], s.standing[0, 1]) == (0, BEATEN)
     s = settled([0.5, 0.4, 0.3], [0.9, 0.8, 0.7], [-9.0, 2.0, -9.0], **known)
     assert (s.winner[0], s.standing[0, 1]) == (0, STOPPED)
 
@@ -122,7 +120,7 @@ def test_guess() -> None:
     v = replace(
         v,
         estimate=np.array([[0.1, 0.2, 0.3]] * 3),
-        standing=np.array([[0, 0, ELIMINATED]] * 3),
+        standing=np.array([[0, 0, BEATEN]] * 3),
         winner=np.array([-1, 0, 2]),
     )
     assert v.guess.tolist() == [1, 0, 2]
@@ -210,4 +208,4 @@ def test_make() -> None:
 
 def test_names() -> None:
     assert ENDINGS == ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
-    assert STANDINGS == ("active", "eliminated", "stopped")
+    assert STANDINGS == ("active", "beaten", "refuted", "stopped")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs import SafeBAILinear
-from surefoot.designs.base import ELIMINATED, STOPPED, Outcome
+from surefoot.designs.base import BEATEN, STOPPED, Outcome
 from surefoot.scenario import Linear
 from surefoot.testing import DesignSuite
 
@@ -97,12 +97,12 @@ def test_reasons_in_numbers() -> None:
     trace = simulate(problem, scenario, DESIGN, 1, trace=True).trace
     assert trace is not None
     v = trace.verdict
-    assert v.standing[0].tolist() == [STOPPED, 0, ELIMINATED]
+    assert v.standing[0].tolist() == [STOPPED, 0, BEATEN]
     assert v.out_lower[0, 0] > problem.limit
     assert v.out_upper[0, 2] <= v.out_lower[0, 2]
     assert v.reason(0).startswith(f"stopped in round {v.out_round[0, 0]}: harm at its start dose 0.1 is at least 1.")
     assert v.reason(1).startswith("best-arm: value ")
-    expected = f"eliminated in round {v.out_round[0, 2]}: its value is at most {v.out_upper[0, 2]:.4g}, and arm 2's"
+    expected = f"beaten in round {v.out_round[0, 2]}: its value is at most {v.out_upper[0, 2]:.4g}, and arm 2's"
     assert v.reason(2).startswith(expected)
 
 
@@ -120,7 +120,7 @@ def test_a_winner_who_is_beaten_while_it_is_refined_loses() -> None:
     for means in ([[2.0, 1.9]], [[-50.0, 0.0]]):
         cohort = DESIGN.ask(state)
         state = DESIGN.tell(state, cohort, Outcome(cohort.n, cohort.n * np.array(means), cohort.n * 0.5))
-    assert state.standing[0].tolist() == [ELIMINATED, 0]
+    assert state.standing[0].tolist() == [BEATEN, 0]
     assert state.winner[0] == 1
     assert DESIGN.ask(state).n[0, 1] > 0
 

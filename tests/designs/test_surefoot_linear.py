@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from surefoot import Arm, Noise, Problem, Scenario, case, simulate
-from surefoot.designs.base import ELIMINATED, STOPPED, Cohort, Outcome
+from surefoot.designs.base import REFUTED, STOPPED, Cohort, Outcome
 from surefoot.designs.surefoot_linear import CAP, SAFETY, UNSAFE, SurefootLinear, cells, over, sigmas, statistic, under
 from surefoot.scenario import Linear
 from surefoot.simulate import Result
@@ -140,7 +140,7 @@ def test_an_arm_whose_first_pulls_are_lost_is_judged_as_the_others() -> None:
         n = np.where(first, np.array([1, 0]), 1) * cohort.n
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, n, state.pulls)
         state, first = DESIGN.tell(state, Cohort(cohort.dose, n), Outcome(n, effect, harm)), False
-    assert np.all(state.standing[:, 1] == ELIMINATED)
+    assert np.all(state.standing[:, 1] == REFUTED)
 
 
 def test_a_dose_of_zero_tells_nothing() -> None:

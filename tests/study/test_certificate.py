@@ -50,7 +50,7 @@ def test_says_what_happened(study: Study) -> None:
     assert c["voids"]["count_as"] == "pause" and len(c["voids"]["tipping_points"]) == 1
     assert any(d["dose"] == 0.15 and "certified too" in d["what"] for d in c["deviations"])
     assert sum(row["pulls"] for row in c["pulls"]) == study.status()["readings"]
-    assert {a["standing"] for a in c["arms"]} == {"winner", "eliminated"}
+    assert {a["standing"] for a in c["arms"]} == {"winner", "refuted"}
     for a in c["arms"]:
         assert a["effect_there"]["lower"] <= a["effect_there"]["estimate"]
     assert c["watches"]["level"] == 0.01 and {"surefoot", "numpy", "python"} <= c["versions"].keys()

@@ -68,7 +68,7 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
             "id,effect,harm\n" + "".join(f"{r['id']},{r['effect']!r},{r['harm']!r}\n" for r in rows)
         )
         assert cli.json("tell", "--csv", "r.csv")["told"] == len(rows)
-    assert "ended" in cli("status") and "eliminated" in cli("status")
+    assert "ended" in cli("status") and "refuted" in cli("status")
     status = cli.json("status")
     assert status["winner"] == "A" and status["standing"] == "ended"
     head = status["head"]["hash"]

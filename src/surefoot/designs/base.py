@@ -18,29 +18,34 @@ on from twice. The arrays may come from any array-API namespace (NumPy, PyTorch,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array, like
+from ..arrays import Array
 from ..problem import Problem, Shape, SurefootError
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
 ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
 RUNNING, BEST_ARM, WITHIN_TOLERANCE, BUDGET_SPENT, ALL_STOPPED = range(5)
-STANDINGS = ("active", "eliminated", "stopped")
-ACTIVE, ELIMINATED, STOPPED = range(3)
+STANDINGS = ("active", "beaten", "refuted", "stopped")
+ACTIVE, BEATEN, REFUTED, STOPPED = range(4)
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """For every trial and arm: a dose, and how many pulls (0 where the arm rests)."""
+    """For every trial and arm: a dose, and how many pulls (0 where the arm rests).
+
+    Stakes are the numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where
+    nothing is. Designs whose proof has no bets have none.
+    """
 
     dose: Array
     n: Array
+    stakes: Array = None
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,10 @@ class Verdict:
     """Where every trial stands. Arrays are (trials,) or (trials, arms).
 
     `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
-    `unsafe`. An arm that is out carries why: in round `out_round` its upper bound `out_upper` was at or below the
-    lower bound `out_lower` of arm `out_by` (eliminated; where the two are one number, it is the value at which the
-    claim that the arm is best was refuted most narrowly), or the harm at its start dose was at least `out_lower`
-    (stopped).
+    `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
+    `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
+    best, most narrowly at a value of `out_upper`, between it and `out_by`. Stopped: the harm at its start dose was
+    shown to be above the limit, and at least `out_lower` where that is known.
     """
 
     problem: Problem
@@ -101,14 +106,14 @@ class Verdict:
                 f"stopped in round {int(self.out_round[at])}: harm at its start dose {p.arms[arm].start:.4g} is "
                 f"at least {float(self.out_lower[at]):.4g}, above the limit {p.limit:.4g}"
             )
-        if standing == ELIMINATED and float(self.out_upper[at]) == float(self.out_lower[at]):
+        if standing == REFUTED:
             return (
-                f"eliminated in round {int(self.out_round[at])}: that it is the best is refuted, most narrowly at a "
+                f"refuted in round {int(self.out_round[at])}: it is not the best; the evidence is least at a "
                 f"value of {float(self.out_upper[at]):.4g}, between it and {p.names[int(self.out_by[at])]}"
             )
-        if standing == ELIMINATED:
+        if standing == BEATEN:
             return (
-                f"eliminated in round {int(self.out_round[at])}: its value is at most {float(self.out_upper[at]):.4g}, "
+                f"beaten in round {int(self.out_round[at])}: its value is at most {float(self.out_upper[at]):.4g}, "
                 f"and {p.names[int(self.out_by[at])]}'s is at least {float(self.out_lower[at]):.4g}"
             )
         best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
@@ -123,9 +128,10 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class State(Verdict):
-    """A verdict and what a design remembers beside it. `found`: how the winner was found, while refining goes on."""
+    """A verdict and what a design keeps beside it. `found`: how the winner was found, while refining goes on."""
 
     found: Array  # index into ENDINGS, 0 while no winner is known
+    memory: Any = None  # of a policy; a dataclass of arrays
 
 
 def take(batch: Batch, rows: Array) -> Batch:
@@ -145,12 +151,21 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
 
 
 def _map(change: Any, *batches: Batch) -> Batch:
-    first = batches[0]
-    names = [f.name for f in fields(first) if is_array_api_obj(getattr(first, f.name))]
-    return replace(first, **{name: change(*(getattr(b, name) for b in batches)) for name in names})
+    """Every array of a dataclass, and of the dataclasses in it, changed."""
+    found: dict[str, Any] = {}
+    for name in (f.name for f in fields(batches[0])):
+        values = [getattr(b, name) for b in batches]
+        if is_array_api_obj(values[0]):
+            found[name] = change(*values)
+        elif is_dataclass(values[0]) and not isinstance(values[0], Problem):
+            found[name] = _map(change, *values)
+    return replace(batches[0], **found)
 
 
-class Design(ABC):
+S = TypeVar("S", bound=State)
+
+
+class Design(ABC, Generic[S]):
     """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`."""
 
     name: ClassVar[str]
@@ -165,31 +180,31 @@ class Design(ABC):
         return True
 
     @abstractmethod
-    def begin(self, problem: Problem, trials: int, xp: Any) -> Any:
+    def begin(self, problem: Problem, trials: int, xp: Any) -> S:
         """The state before the first pull."""
 
     @abstractmethod
-    def plan(self, state: Any, u: Array) -> Cohort:
+    def plan(self, state: S, u: Array) -> Cohort:
         """What to try next. How many pulls that takes in all may not depend on `u`."""
 
     @abstractmethod
-    def learn(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
+    def learn(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         """The state with this outcome taken in and, where it is time, decided upon (see `settle`)."""
 
-    def need(self, state: Any) -> Array:
+    def need(self, state: S) -> Array:
         """How many pulls the next cohort takes, (trials,)."""
         xp = array_namespace(state.pulls)
         u = xp.zeros((state.pulls.shape[0], self.draws), dtype=xp.float64, device=device(state.pulls))
         return xp.sum(self.plan(state, u).n, axis=1)
 
-    def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> Any:
+    def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
 
-    def ask(self, state: Any, u: Array = None) -> Cohort:
+    def ask(self, state: S, u: Array = None) -> Cohort:
         xp = array_namespace(state.pulls)
         if u is None:
             if self.draws:
@@ -200,7 +215,7 @@ class Design(ABC):
         cohort = self.plan(state, u)
         return replace(cohort, n=xp.where((state.ending == RUNNING)[:, None], cohort.n, 0))
 
-    def tell(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
+    def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
@@ -208,10 +223,10 @@ class Design(ABC):
         running = state.ending == RUNNING
         return new if bool(xp.all(running)) else select(running, new, state)
 
-    def verdict(self, state: Any) -> Verdict:
+    def verdict(self, state: S) -> Verdict:
         return Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)})
 
-    def _within_budget(self, s: Any) -> Any:
+    def _within_budget(self, s: S) -> S:
         """A cohort that would exceed the budget is not opened; if the winner is known by then, refining ends there."""
         xp = array_namespace(s.pulls)
         spent = (s.ending == RUNNING) & (s.pulls + self.need(s) > s.problem.budget)
@@ -254,131 +269,3 @@ def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:
         "out_upper": xp.full(shape, xp.nan, dtype=xp.float64),
         "out_lower": xp.full(shape, xp.nan, dtype=xp.float64),
     }
-
-
-S = TypeVar("S", bound=State)
-
-
-def settle(s: S, harm_at_start: Array) -> S:
-    """Stop, eliminate, name the winner and end, from the bounds in `s` and lower bounds on the harm at the start.
-
-    The leader is the active arm with the largest lower bound; arms whose upper bound is at or below it are beaten
-    (Algorithm 1 writes <, Algorithm 2 <=; at equality the arm is no better than the leader, so <= loses nothing). The
-    leader is not compared with itself, so the active set cannot become empty by elimination. With a tolerance, a leader
-    whose lower bound is within it of every rival's upper bound wins too.
-    """
-    xp, p = array_namespace(s.pulls), s.problem
-    active = (s.standing == ACTIVE) & ~(harm_at_start > p.limit)
-    low = xp.where(active, xp.maximum(s.lower, like(s.lower, -1e300)), -xp.inf)
-    leader = xp.argmax(low, axis=1)
-    bar = xp.max(low, axis=1, keepdims=True)
-    beaten = active & (s.upper <= bar)
-    near = active & (s.upper <= bar + (p.tolerance or 0.0))
-    return conclude(s, harm_at_start, leader, beaten, near, s.upper, bar + xp.zeros_like(low))
-
-
-def conclude(s: S, harm_at_start: Array, leader: Array, beaten: Array, near: Array, upper: Array, lower: Array) -> S:
-    """Stop arms whose harm at the start dose is above the limit, eliminate those that the `leader` has `beaten`, name a
-    winner where one arm is left or, with a tolerance, where all rivals are `near`, and end. `upper` and `lower` are the
-    numbers to give as the reason of an elimination."""
-    xp, p = array_namespace(s.pulls), s.problem
-    arms = xp.arange(len(p.arms), device=device(s.pulls))
-    stops = (s.standing == ACTIVE) & (harm_at_start > p.limit)
-    active = (s.standing == ACTIVE) & ~stops
-    others = arms != leader[:, None]
-    beaten = active & beaten & others
-    left = xp.sum(xp.astype(active & ~beaten, xp.int64), axis=1)
-
-    known = (s.found > 0) & xp.any(active & ~beaten & (arms == s.winner[:, None]), axis=1)
-    found = xp.where(known, s.found, xp.where(left == 1, BEST_ARM, xp.zeros_like(s.found)))
-    if p.tolerance is not None:
-        close = xp.all(near | ~active | beaten | ~others, axis=1)
-        found = xp.where((found == RUNNING) & (left > 1) & close, WITHIN_TOLERANCE, found)
-    winner = xp.where(found > 0, xp.where(known, s.winner, leader), -1)
-    ending = found
-    if p.refine is not None:
-        width = xp.sum(xp.where(arms == winner[:, None], s.unsafe - s.safe, 0.0), axis=1)
-        ending = xp.where(width <= p.refine, found, RUNNING)
-    ending = xp.where(left == 0, ALL_STOPPED, ending)
-
-    out = stops | beaten
-    return replace(
-        s,
-        found=found,
-        winner=winner,
-        ending=ending,
-        standing=xp.where(stops, STOPPED, xp.where(beaten, ELIMINATED, s.standing)),
-        out_round=xp.where(out, s.rounds[:, None], s.out_round),
-        out_by=xp.where(beaten, leader[:, None], s.out_by),
-        out_upper=xp.where(beaten, upper, s.out_upper),
-        out_lower=xp.where(beaten, lower, xp.where(stops, harm_at_start, s.out_lower)),
-    )
-
-
-def wanted(s: State) -> Array:
-    """The arms still worth pulling, (trials, arms): the active ones, and once the winner is known only that one."""
-    xp = array_namespace(s.pulls)
-    arms = xp.arange(len(s.problem.arms), device=device(s.pulls))
-    return (s.standing == ACTIVE) & ((s.found == 0)[:, None] | (arms == s.winner[:, None]))
-
-
-def round_down(problem: Problem, dose: Array) -> Array:
-    """The largest allowed level at or below `dose`; the dose itself for arms without levels."""
-    if problem.levels is None:
-        return dose
-    xp = array_namespace(dose)
-    levels = like(dose, problem.levels)
-    floor = xp.max(xp.where(levels <= dose[..., None], levels, -xp.inf), axis=-1)
-    return xp.where(xp.isinf(levels[:, 0]), dose, floor)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageState(State):
-    """What the present stage asks of every arm, and what has come back of it so far."""
-
-    dose: Array
-    want: Array
-    n: Array
-    effect: Array
-    harm: Array
-
-
-class Staged(Design):
-    """A design that asks for so many pulls of each arm at one dose, waits for all of them, then decides.
-
-    What a stage did not ask for (another dose, more pulls) is set aside and asked for again: its bounds hold for a
-    number of pulls that was fixed before they were made. A subclass writes `begin` and `decide`.
-    """
-
-    @abstractmethod
-    def decide(self, state: Any) -> Any:
-        """The next state from a complete stage, with the next stage's `dose` and `want` (see `stage`)."""
-
-    def plan(self, state: StageState, u: Array) -> Cohort:
-        return Cohort(state.dose, state.want - state.n)
-
-    def learn(self, state: Any, cohort: Cohort, outcome: Outcome) -> Any:
-        xp = array_namespace(state.pulls)
-        ours = (cohort.dose == state.dose) & (outcome.n <= state.want - state.n)
-        s = replace(
-            state,
-            n=state.n + xp.where(ours, outcome.n, 0),
-            effect=state.effect + xp.where(ours & (outcome.n > 0), outcome.effect, 0.0),
-            harm=state.harm + xp.where(ours & (outcome.n > 0), outcome.harm, 0.0),
-        )
-        complete = xp.all(s.n >= s.want, axis=1) & (s.ending == RUNNING)
-        if not bool(xp.any(complete)):
-            return s
-        decided = self.decide(replace(s, rounds=s.rounds + 1))
-        return decided if bool(xp.all(complete)) else select(complete, decided, s)
-
-
-T = TypeVar("T", bound=StageState)
-
-
-def stage(s: T, dose: Array, want: Array) -> T:
-    """`s` with a new stage opened: `want` pulls (a float array, rounded up) at `dose`."""
-    xp = array_namespace(s.pulls)
-    zero = xp.zeros_like(dose)
-    whole = xp.astype(xp.ceil(xp.where(want < 1e15, want, 1e15)), xp.int64)  # 1e15 is above any budget
-    return replace(s, dose=dose, want=whole, n=xp.zeros_like(whole), effect=zero, harm=zero)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..problem import Problem, SurefootError, number
-from .base import ACTIVE, Design, State, select, settle
+from .base import ACTIVE, Design, S, select
+from .settle import settle
 
 
-class AnyShape(Design):
+class AnyShape(Design[S]):
     """A design that takes problems of either shape."""
 
     shape: ClassVar[Any] = "any"
 
-    def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> Any:
+    def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
@@ -59,9 +60,6 @@ def mixture_radius(n: Array, alpha: Array) -> Array:
     some = np.maximum(n, 1)
     radius = np.sqrt((some + RHO) * (2 * np.log(1 / alpha) + np.log1p(some / RHO))) / some
     return np.where(n > 0, radius, np.inf)
-
-
-S = TypeVar("S", bound=State)
 
 
 def conclude(s: S, harm_at_start: Array, ready: Array = True) -> S:

@@ -17,11 +17,13 @@ from array_api_compat import array_namespace
 
 from ..arrays import Array, like
 from ..problem import Problem, Shape, number
-from .base import Staged, StageState, blank, round_down, settle, stage, wanted
+from .base import blank
+from .settle import round_down, settle, wanted
+from .staged import Staged, StageState, stage
 
 
 @dataclass(frozen=True)
-class SafeBAILinear(Staged):
+class SafeBAILinear(Staged[StageState]):
     """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away."""
 
     unit: float = (

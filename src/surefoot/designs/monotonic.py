@@ -31,7 +31,9 @@ from array_api_compat import array_namespace
 
 from ..arrays import Array, like
 from ..problem import Problem, Shape, choice, number
-from .base import Staged, StageState, blank, round_down, settle, stage, wanted
+from .base import blank
+from .settle import round_down, settle, wanted
+from .staged import Staged, StageState, stage
 
 Schedule = Literal["theory", "paper"]
 SAFE, CLIMB, BISECT, BACK, DONE = range(5)
@@ -51,7 +53,7 @@ class MonotonicState(StageState):
 
 
 @dataclass(frozen=True)
-class SafeBAIMonotonic(Staged):
+class SafeBAIMonotonic(Staged[MonotonicState]):
     """Algorithm 2 of the paper. schedule: theory (the default) or paper (a constant, without a guarantee)."""
 
     schedule: Schedule = "theory"

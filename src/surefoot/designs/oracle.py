@@ -35,7 +35,7 @@ class OracleState(State):
 
 
 @dataclass(frozen=True)
-class Oracle(AnyShape):
+class Oracle(AnyShape[OracleState]):
     """A control that has been told every arm's largest safe dose (doses; simulations fill them in) and compares the
     arms there."""
 

@@ -21,8 +21,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..problem import Problem, Shape, number
-from .base import Cohort, Design, Outcome, State, blank, round_down, wanted
+from .base import Cohort, Design, Outcome, State, blank
 from .baseline import abbasi_yadkori, conclude, finite_top
+from .settle import round_down, wanted
 
 
 @dataclass(frozen=True, kw_only=True)

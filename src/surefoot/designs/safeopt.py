@@ -33,9 +33,10 @@ import numpy as np
 
 from ..arrays import Array
 from ..problem import Problem, SurefootError, choice, number
-from .base import Cohort, Outcome, blank, wanted
+from .base import Cohort, Outcome, blank
 from .baseline import AnyShape, abbasi_yadkori, conclude, finite_top, number_or
 from .gp import GPState, Grid, absorb, linear_kernel, prior, rbf_kernel
+from .settle import wanted
 
 KernelName = Literal["auto", "linear", "rbf"]
 Expanders = Literal["noise-free", "lipschitz", "noisy"]

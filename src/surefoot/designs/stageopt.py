@@ -16,8 +16,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..problem import number
-from .base import wanted
 from .safeopt import Bounds, SafeOpt, SafeOptState, pick
+from .settle import wanted
 
 
 @dataclass(frozen=True)

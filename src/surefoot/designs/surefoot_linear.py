@@ -34,7 +34,8 @@ from array_api_compat import array_namespace, device
 from ..arrays import Array, like, pick, scatter
 from ..bounds import ANY, CONTRAST, log_mixture, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem, Shape, number
-from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, round_down, wanted
+from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank
+from .settle import conclude, round_down, wanted
 
 SAFETY, UNSAFE = 0.3, 0.05  # shares of delta: for the doses, for "unsafe at the start" and the largest safe dose
 CAP = 0.2  # share of a rival's bet that is on the branch M*theta of its value
@@ -69,7 +70,7 @@ class LinearState(State):
 
 
 @dataclass(frozen=True)
-class SurefootLinear(Design):
+class SurefootLinear(Design[LinearState]):
     """The paper's guarantee for lines through 0 with all data pooled: ten and more times fewer pulls.
 
     growth: an arm's next cohort is this share of its pulls and 20 more; cohort: and at least so many. growth=0 and

@@ -31,7 +31,8 @@ from array_api_compat import array_namespace, device
 from ..arrays import Array, like, pick, put, rows, scatter
 from ..bounds import TILT, Mixture, bet, log_mixture, log_tilt, radius
 from ..problem import Problem, Shape, number
-from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank, conclude, round_down, wanted
+from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank
+from .settle import conclude, round_down, wanted
 
 # Shares of delta: doses calm, doses good (an arm each), the best arm's dose over the limit, verdict, stop at the start
 CALM, GOOD, OVER, VERDICT, STOP = 0.4, 0.16, 0.12, 0.28, 0.04
@@ -88,7 +89,7 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SurefootMonotonic(Design):
+class SurefootMonotonic(Design[MonotonicState]):
     """The paper's guarantee for monotone curves with all data pooled.
 
     growth: decide again after an arm has this share more pulls about where it is; cohort: and at least so many.

@@ -22,8 +22,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..problem import Problem
-from .base import Cohort, Outcome, State, blank, round_down, settle, wanted
+from .base import Cohort, Outcome, State, blank
 from .baseline import GROWTH, AnyShape, finite_top, mixture_radius
+from .settle import round_down, settle, wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class UnconstrainedState(State):
 
 
 @dataclass(frozen=True)
-class Unconstrained(AnyShape):
+class Unconstrained(AnyShape[UnconstrainedState]):
     """A control that ignores the limit when it pulls: only the largest dose in the linear shape, bisection from there
     in the monotonic one. Its pulls are unsafe."""
 

@@ -1,0 +1,131 @@
+"""A design in two parts: what is proved, and what is chosen.
+
+Evidence says what the readings entitle us to: the largest dose of every arm that may be given, which claims "this arm
+is the best" are refuted, bounds. It rests on a theorem with a name and a number, and takes any cohort whose stakes were
+fixed before its readings: any dose, any number of pulls, any order of arms.
+
+A Policy says what to do next: doses, numbers of pulls, stakes. No theorem speaks of it. It sees the evidence and a
+memory of its own, and whatever it chooses, `Composed` gives no dose that the evidence does not certify. So anybody's
+policy is safe and right on our evidence, if slow:
+
+    class OneByOne(MonotonicPolicy):
+        def choose(self, state, u):
+            turn = state.pulls[:, None] % state.n.shape[1]
+            return Cohort(certified(state), np.where(np.arange(state.n.shape[1]) == turn, 5, 0))
+
+    design = SurefootMonotonic(policy=OneByOne())
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like
+from ..problem import Problem, SurefootError
+from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
+from .settle import round_down
+
+E = TypeVar("E", bound=State)
+
+
+class Evidence(ABC, Generic[E]):
+    """What the readings entitle us to. Every method is pure."""
+
+    theorem: ClassVar[str]  # name and number: it changes when what is concluded from the same readings may change
+
+    @abstractmethod
+    def begin(self, problem: Problem, trials: int, xp: Any) -> E:
+        """Before the first reading."""
+
+    @abstractmethod
+    def stakes(self, problem: Problem) -> tuple[str, ...]:
+        """The names of the numbers that a cohort stakes on an arm's readings: the last axis of `Cohort.stakes`."""
+
+    @abstractmethod
+    def learn(self, state: E, cohort: Cohort, outcome: Outcome) -> E:
+        """With these readings taken in, by the stakes of their cohort, and all that follows from them concluded."""
+
+    @abstractmethod
+    def certified(self, state: E) -> Array:
+        """The largest dose of every arm that may be given now."""
+
+    def verdict(self, state: E, verdict: Verdict) -> Verdict:
+        """The verdict with bounds that need not be known before somebody asks for them."""
+        return verdict
+
+
+class Policy(ABC, Generic[E]):
+    """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`."""
+
+    draws: ClassVar[int] = 0  # uniform draws it wants at every choice
+
+    @abstractmethod
+    def choose(self, state: E, u: Array) -> Cohort:
+        """The next cohort; doses above the certified ones are lowered to them. Stakes may be left out."""
+
+    @abstractmethod
+    def stakes(self, state: E, cohort: Cohort) -> Array:
+        """The stakes of a cohort that has none."""
+
+    def begin(self, state: E) -> Any:
+        """The memory before the first cohort: a dataclass of arrays with trials as their first axis, or None."""
+        return None
+
+    def remember(self, state: E, cohort: Cohort, outcome: Outcome) -> Any:
+        """The memory after a cohort; `state` has its readings and still the memory from before."""
+        return state.memory
+
+
+@dataclass(frozen=True)
+class Composed(Design[E]):
+    """Evidence and a policy on it."""
+
+    policy: Policy[E]
+
+    evidence: ClassVar[Evidence[Any]]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise SurefootError(f"policy of {self.name} must be a Policy; got {self.policy!r}")
+
+    @property
+    def draws(self) -> int:  # type: ignore[override]
+        return self.policy.draws
+
+    def begin(self, problem: Problem, trials: int, xp: Any) -> E:
+        state: E = self.evidence.begin(problem, trials, xp)
+        return replace(state, memory=self.policy.begin(state))
+
+    def plan(self, state: E, u: Array) -> Cohort:
+        xp, p = array_namespace(state.pulls), state.problem
+        cohort = self.policy.choose(state, u)
+        dose = round_down(p, xp.clip(cohort.dose, like(cohort.dose, p.starts), self.evidence.certified(state)))
+        may = state.standing == ACTIVE
+        n = xp.where(may, cohort.n, 0)
+        idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
+        n = xp.where(idle & may, 1, n)
+        before = xp.cumulative_sum(n, axis=1) - n
+        left = p.budget - state.pulls[:, None] - before
+        cohort = replace(cohort, dose=dose, n=xp.clip(n, xp.zeros_like(n), xp.maximum(left, xp.zeros_like(n))))
+        return cohort if cohort.stakes is not None else replace(cohort, stakes=self.policy.stakes(state, cohort))
+
+    def learn(self, state: E, cohort: Cohort, outcome: Outcome) -> E:
+        if cohort.stakes is None:  # nothing was staked on these readings
+            xp, names = array_namespace(state.pulls), self.evidence.stakes(state.problem)
+            none = xp.full((*cohort.dose.shape, len(names)), xp.nan, dtype=xp.float64, device=device(state.pulls))
+            cohort = replace(cohort, stakes=none)
+        new: E = self.evidence.learn(state, cohort, outcome)
+        return replace(new, memory=self.policy.remember(new, cohort, outcome))
+
+    def verdict(self, state: E) -> Verdict:
+        return self.evidence.verdict(state, super().verdict(state))
+
+    def _within_budget(self, s: E) -> E:
+        """All of the budget is used; if the winner is known by then, refining ends there."""
+        xp = array_namespace(s.pulls)
+        spent = (s.ending == RUNNING) & (s.pulls >= s.problem.budget)
+        return replace(s, ending=xp.where(spent, xp.where(s.found > 0, s.found, BUDGET_SPENT), s.ending))

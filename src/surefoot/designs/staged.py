@@ -1,0 +1,64 @@
+"""Designs that decide after fixed numbers of pulls: the paper's."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from array_api_compat import array_namespace
+
+from ..arrays import Array
+from .base import RUNNING, Cohort, Design, Outcome, State, select
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageState(State):
+    """What the present stage asks of every arm, and what has come back of it so far."""
+
+    dose: Array
+    want: Array
+    n: Array
+    effect: Array
+    harm: Array
+
+
+T = TypeVar("T", bound=StageState)
+
+
+class Staged(Design[T]):
+    """A design that asks for so many pulls of each arm at one dose, waits for all of them, then decides.
+
+    What a stage did not ask for (another dose, more pulls) is set aside and asked for again: its bounds hold for a
+    number of pulls that was fixed before they were made. A subclass writes `begin` and `decide`.
+    """
+
+    @abstractmethod
+    def decide(self, state: T) -> T:
+        """The next state from a complete stage, with the next stage's `dose` and `want` (see `stage`)."""
+
+    def plan(self, state: T, u: Array) -> Cohort:
+        return Cohort(state.dose, state.want - state.n)
+
+    def learn(self, state: T, cohort: Cohort, outcome: Outcome) -> T:
+        xp = array_namespace(state.pulls)
+        ours = (cohort.dose == state.dose) & (outcome.n <= state.want - state.n)
+        s = replace(
+            state,
+            n=state.n + xp.where(ours, outcome.n, 0),
+            effect=state.effect + xp.where(ours & (outcome.n > 0), outcome.effect, 0.0),
+            harm=state.harm + xp.where(ours & (outcome.n > 0), outcome.harm, 0.0),
+        )
+        complete = xp.all(s.n >= s.want, axis=1) & (s.ending == RUNNING)
+        if not bool(xp.any(complete)):
+            return s
+        decided = self.decide(replace(s, rounds=s.rounds + 1))
+        return decided if bool(xp.all(complete)) else select(complete, decided, s)
+
+
+def stage(s: T, dose: Array, want: Array) -> T:
+    """`s` with a new stage opened: `want` pulls (a float array, rounded up) at `dose`."""
+    xp = array_namespace(s.pulls)
+    zero = xp.zeros_like(dose)
+    whole = xp.astype(xp.ceil(xp.where(want < 1e15, want, 1e15)), xp.int64)  # 1e15 is above any budget
+    return replace(s, dose=dose, want=whole, n=xp.zeros_like(whole), effect=zero, harm=zero)
