@@ -99,7 +99,7 @@ def test_a_story_needs_its_rounds(traced: Result) -> None:
             draw(bare)
     arms = story_data(traced, 1)
     assert [arm.name for arm in arms] == ["arm 1", "arm 2", "arm 3"]
-    assert arms[0].out is None and arms[2].out is not None and arms[2].out[1] == "refuted"
+    assert arms[0].out is None and arms[2].out is not None and arms[2].out[1] == "beaten"
     assert sum(arm.given[2].sum() for arm in arms) == traced.pulls[1]
 
 
@@ -107,4 +107,4 @@ def test_story_picture(tmp_path: Path) -> None:
     result = simulate(*case("paper-drug", 3), make("safebai-monotonic"), 1, progress=False, trace=True)
     figure = story(result, path=tmp_path / "s.png")
     assert len(figure.axes) == 6 and (tmp_path / "s.png").exists()
-    assert {"harm at the limit", "harm at limit + slack", "refuted"} <= set(labels(figure))
+    assert {"harm at the limit", "harm at limit + slack", "beaten"} <= set(labels(figure))
