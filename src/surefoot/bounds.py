@@ -51,6 +51,8 @@ class Mixture:
 SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5)
 # How far a value is from a level, as a share of it: a tenth to seven tenths are expected; some stake is never bet.
 CONTRAST = Mixture(top=0.7, ratio=1.6, dense=5, below=5, above=1, tails=0.1, nothing=0.15)
+# How far the evidence that an arm gives is from what was expected of it, over all arms at once.
+TOGETHER = Mixture(top=1.6, ratio=1.5, dense=5, below=2, above=1)
 # How far a binary mean is from another, in log odds: from 0.02 to 2 are expected; some of the stake is never bet.
 TILT = Mixture(top=2.0, ratio=2.0, dense=7, below=5, nothing=0.15)
 # Any scale at all, in units of the signal that is known before the first reading.
