@@ -13,8 +13,9 @@ import pytest
 from surefoot import CASES, Arm, Noise, Problem, Study, case, make
 from surefoot.bounds import rate_upper, slope_upper
 from surefoot.designs import DESIGNS, Design, SafeBAILinear
-from surefoot.designs.base import RUNNING, Outcome
-from surefoot.designs.surefoot_linear import SAFETY, SurefootLinear
+from surefoot.designs.base import RUNNING, Cohort, Outcome
+from surefoot.designs.linear_evidence import SAFETY, LinearEvidence
+from surefoot.designs.surefoot import SurefootLinear
 from surefoot.study import guard
 from surefoot.study.guard import CLOSE, Came, Round, refusal, stages, summed
 
@@ -80,7 +81,7 @@ def test_agrees_with_the_pooled_design_on_the_slope_itself() -> None:
 def test_agrees_with_the_pooled_design_on_the_rate_of_binary_harms() -> None:
     """From a few pulls to many, from no harm at all to nothing but harm."""
     arms = tuple(Arm(name, 0.2, 1.0) for name in "abc")
-    p = Problem(arms, 0.3, "linear", Noise("bernoulli"))
+    p = Problem(arms, 3.0, "linear", Noise("bernoulli"))  # so that it need not look back
     for pulls in (1, 7, 40, 1000, 10**6):
         for share in (0.0, 0.01, 0.3, 1.0):
             came = {(0, a): Came(pulls, 0.0, round(pulls * share)) for a in (0.2, 0.5, 0.9)}
@@ -90,6 +91,24 @@ def test_agrees_with_the_pooled_design_on_the_rate_of_binary_harms() -> None:
             rate = rate_upper(n, dose, total, SAFETY * p.delta / 3, steps=50)
             assert math.isclose(bound(0, 0.2), float(rate[0]), rel_tol=1e-9)
             assert bound(1, 0.2) == math.inf, "nothing is known of an arm without readings"
+
+
+def test_what_was_certified_once_stays_certified() -> None:
+    """By the guard as by the design: a dose that the present readings alone would not certify, earlier ones did."""
+    for noise in (Noise("gaussian", 0.2), Noise("bernoulli")):
+        p = Problem(tuple(Arm(name, 0.2, 1.0) for name in "ab"), 0.3, "linear", noise)
+        asked, few, many = ((0.2, 200), (0.2, 0)), {(0, 0.2): Came(200, 0.0, 4.0)}, {(0, 0.2): Came(200, 0.0, 60.0)}
+        rounds = [Round(asked, few), Round(asked, many)]
+        design = make("surefoot-linear")
+        state = design.start(p)
+        for k in range(2):
+            n = np.array([[200, 0]])
+            state = design.tell(state, Cohort(np.full((1, 2), 0.2), n), Outcome(n, 0.0 * n, n * (0.02, 0.3)[k]))
+        dose = float(state.safe[0, 0])
+        assert dose > 0.3
+        assert refusal(p, guard.surefoot_linear(p, {}, rounds), 0, dose) is None
+        assert refusal(p, guard.surefoot_linear(p, {}, rounds), 0, dose * 1.01) is not None
+        assert refusal(p, guard.surefoot_linear(p, {}, rounds[1:]), 0, dose) is not None
 
 
 def test_agrees_with_the_design_on_the_number_itself() -> None:
@@ -123,15 +142,18 @@ class Overconfident(SafeBAILinear):
         return replace(after, dose=np.minimum(after.dose * 1.05, 1.0))
 
 
+class TooSure(LinearEvidence):
+    def learn(self, state: Any, cohort: Any, outcome: Any) -> Any:
+        after = super().learn(state, cohort, outcome)
+        return replace(after, safe=np.where(outcome.n > 0, np.minimum(after.safe * 1.05, 1.0), after.safe))
+
+
 @dataclass(frozen=True)
 class OverconfidentPooled(SurefootLinear):
     """So does this one."""
 
     name: ClassVar[str] = "overconfident"
-
-    def certify(self, s: Any, came: Any) -> Any:
-        after = super().certify(s, came)
-        return replace(after, safe=np.where(came, np.minimum(after.safe * 1.05, 1.0), after.safe))
+    evidence: ClassVar[LinearEvidence] = TooSure()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from ..problem import SurefootError, choice
@@ -13,7 +12,7 @@ from .oracle import Oracle
 from .safe_lts import SafeLTS
 from .safeopt import SafeOpt
 from .stageopt import StageOpt
-from .surefoot_linear import SurefootLinear
+from .surefoot import SurefootLinear
 from .surefoot_monotonic import SurefootMonotonic
 from .unconstrained import Unconstrained
 
@@ -41,7 +40,7 @@ def default(shape: str) -> str:
 def make(name: str, **options: Any) -> Design:
     """The design of that name. Options that come as strings (from a command line) are read by their default's type."""
     kind = DESIGNS[choice("design", name, DESIGNS)]
-    known: dict[str, Any] = {f.name: f.default for f in fields(kind)}  # type: ignore[arg-type]
+    known = kind().options
     for key, value in options.items():
         choice(f"an option of {name}", key, known)
         if isinstance(value, str) and isinstance(known[key], (int, float)):
@@ -49,7 +48,7 @@ def make(name: str, **options: Any) -> Design:
                 options[key] = type(known[key])(value)
             except ValueError:
                 raise SurefootError(f"{key} of {name} must be a number; got {value!r}") from None
-    return kind(**options)
+    return kind().but(**options)
 
 
 __all__ = ["DESIGNS", "Cohort", "Design", "Outcome", "SafeBAILinear", "SafeBAIMonotonic", "Verdict", "default", "make"]

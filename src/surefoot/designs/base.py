@@ -167,6 +167,7 @@ def _map(change: Any, *batches: Batch) -> Batch:
 
 
 S = TypeVar("S", bound=State)
+D = TypeVar("D", bound="Design[Any]")
 
 
 class Design(ABC, Generic[S]):
@@ -177,6 +178,15 @@ class Design(ABC, Generic[S]):
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
     chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it is set by: `make(name, **options)` gives it again."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def but(self: D, **options: Any) -> D:
+        """The same design with some options changed."""
+        return replace(self, **options)  # type: ignore[type-var]
 
     @property
     def guarantee(self) -> bool:

@@ -19,7 +19,7 @@ policy is safe and right on our evidence, if slow:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from array_api_compat import array_namespace, device
@@ -30,6 +30,7 @@ from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State,
 from .settle import round_down
 
 E = TypeVar("E", bound=State)
+C = TypeVar("C", bound="Composed[Any]")
 
 
 class Evidence(ABC, Generic[E]):
@@ -91,6 +92,14 @@ class Composed(Design[E]):
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise SurefootError(f"policy of {self.name} must be a Policy; got {self.policy!r}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of its policy."""
+        return {f.name: getattr(self.policy, f.name) for f in fields(self.policy)} if is_dataclass(self.policy) else {}
+
+    def but(self: C, **options: Any) -> C:
+        return replace(self, policy=replace(self.policy, **options))  # type: ignore[type-var]
 
     @property
     def draws(self) -> int:  # type: ignore[override]

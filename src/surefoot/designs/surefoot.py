@@ -1,23 +1,44 @@
-"""Our own designs: evidence, and a policy on it."""
+"""Our designs: evidence and a policy on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..problem import Shape
-from .compose import Composed, Policy
+from .compose import Composed, Evidence, Policy
+from .linear_evidence import LinearEvidence, LinearState
+from .linear_policy import LinearPolicy
 from .monotonic_evidence import MonotonicEvidence, MonotonicState
 from .monotonic_policy import MonotonicPolicy
 
 
 @dataclass(frozen=True)
-class SurefootMonotonic(Composed[MonotonicState]):
-    """The paper's guarantee for monotone curves with all data pooled."""
+class SurefootLinear(Composed[LinearState]):
+    """The paper's guarantee for lines through 0 with all data pooled: ten and more times fewer pulls.
 
-    policy: Policy[MonotonicState] = field(default_factory=MonotonicPolicy)
+    growth: an arm's next cohort is this share of its pulls and 20 more; cohort: and at least so many. growth=0 and
+    cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
+    """
+
+    policy: Policy[Any] = field(default_factory=LinearPolicy)
+
+    name: ClassVar[str] = "surefoot-linear"
+    shape: ClassVar[Shape] = "linear"
+    evidence: ClassVar[Evidence[Any]] = LinearEvidence()
+
+
+@dataclass(frozen=True)
+class SurefootMonotonic(Composed[MonotonicState]):
+    """The paper's guarantee for monotone curves with all data pooled: fifteen and more times fewer pulls.
+
+    growth: an arm is pulled for this share of its pulls near its dose before the next decision; cohort: and at least so
+    often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with.
+    """
+
+    policy: Policy[Any] = field(default_factory=MonotonicPolicy)
 
     name: ClassVar[str] = "surefoot-monotonic"
     shape: ClassVar[Shape] = "monotonic"
     chunk: ClassVar[int] = 512
-    evidence: ClassVar[MonotonicEvidence] = MonotonicEvidence()
+    evidence: ClassVar[Evidence[Any]] = MonotonicEvidence()

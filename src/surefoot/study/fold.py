@@ -18,7 +18,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -477,12 +476,11 @@ def setup(problem: Problem, design: Design, seed: int, watch: dict[str, Any]) ->
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
             f"for a live study of this shape use {' or '.join(fit)}"
         )
-    options = {f.name: getattr(design, f.name) for f in fields(design)}  # type: ignore[arg-type]
     binary = all(noise.kind == "bernoulli" for noise in problem.noises)
     return {
         "problem": plain(problem),
         "design": design.name,
-        "options": options,
+        "options": design.options,
         "seed": seed,
         "watch": watch,
         "voids": "worst" if binary else "pause",

@@ -104,19 +104,23 @@ def safebai_monotonic(problem: Problem, options: Mapping[str, Any], rounds: Sequ
 def _prior(top: float, dense: int, above: int) -> list[tuple[float, float]]:
     """Values and logs of weights: `dense` values by steps of 1.8, and 15% on others beyond them by steps of 2.5."""
     values = [top * 1.8**-j for j in range(dense)]
-    tail = [(values[-1] * 2.5**-k, 1 / (k * (k + 1))) for k in range(1, 9)]
+    tail = [(values[-1] * 2.5**-k, 1 / (k * (k + 1))) for k in range(1, 17)]
     tail += [(top * 2.5**k, 0.5 / (k * (k + 1))) for k in range(1, above + 1)]
     total = sum(weight for _, weight in tail)
     weights = [(x, 0.85 / dense) for x in values] + [(x, 0.15 * weight / total) for x, weight in tail]
     return [(x, math.log(weight)) for x, weight in weights]
 
 
+def _log_sum(logs: list[float]) -> float:
+    top = max(logs)
+    return top + math.log(math.fsum(math.exp(x - top) for x in logs))
+
+
 def _last(logs: Callable[[float], list[float]], goal: float, low: float, most: float = math.inf) -> float:
     """Where the log of the sum of exp(logs), which increases from `low` on, reaches the goal, or `most`."""
 
     def short(m: float) -> bool:
-        top = max(each := logs(m))
-        return top + math.log(math.fsum(math.exp(x - top) for x in each)) < goal
+        return _log_sum(logs(m)) < goal
 
     high = min(low + 1, most)
     while high < most and short(high):
@@ -126,9 +130,36 @@ def _last(logs: Callable[[float], list[float]], goal: float, low: float, most: f
     return high
 
 
+class Moment(NamedTuple):
+    """Sums over the readings of one arm so far: how many, their doses a in start doses, harms z in units of sigma."""
+
+    n: int = 0
+    a: float = 0.0
+    z: float = 0.0
+    aa: float = 0.0
+    az: float = 0.0
+
+    def plus(self, a: float, came: Came, sigma: float) -> Moment:
+        z = came.harm / sigma
+        return Moment(self.n + came.n, self.a + a * came.n, self.z + z, self.aa + a * a * came.n, self.az + a * z)
+
+
+def _moments(problem: Problem, rounds: Sequence[Round], arm: int, sigma: float) -> list[Moment]:
+    """The moments at which an arm's doses were certified: in each round first after what was given at other doses than
+    asked, one after another, then after the rest. Doses beyond the largest are set aside."""
+    it, found = problem.arms[arm], [Moment()]
+    for round_ in rounds:
+        came = sorted((dose == round_.asked[arm][0], dose) for k, dose in round_.came if k == arm)
+        for _, dose in came:
+            if 0 < dose <= it.largest:
+                found.append(found[-1].plus(dose / it.start, round_.came[arm, dose], sigma))
+    return found[1:]
+
+
 def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequence[Round]) -> Bound:
     """Theorem 1 of docs/guarantees.md. A test of the slope m of an arm's harm reaches d / (0.3 delta) with probability
-    0.3 delta / d at most if m is the slope, and it increases in m from the estimate on. Doses a are in start doses.
+    0.3 delta / d at most if m is the slope, and it increases in m from the estimate on. Doses a are in start doses. A
+    slope that was refuted at any moment stays refuted.
 
     The mean over r of exp(r m (m v - z) - (r m)^2 v / 2), v = sum a^2, z = sum a harm, harms in units of sigma. Binary
     harms: the mean over g of exp(-g z) / (1 - m a (1 - exp(-g)))^n, z = sum harm, a the mean dose; m a is at most 1.
@@ -136,31 +167,32 @@ def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequen
     noise, goal = problem.noises[1], math.log(len(problem.arms) / (0.3 * problem.delta))
     binary = noise.kind == "bernoulli"
     prior = _prior(2.5, 6, 1) if binary else _prior(0.9, 5, 0)
-    slope = []
-    for i, arm in enumerate(problem.arms):
-        every = ((k, dose / arm.start, came) for round_ in rounds for (k, dose), came in round_.came.items())
-        mine = [(a, came) for k, a, came in every if k == i and a != 0 and a * arm.start <= arm.largest]
-        n = sum(came.n for _, came in mine)
-        if not n:
-            slope.append(math.inf)
-        elif binary:
-            a = math.fsum(a * came.n for a, came in mine) / n
-            z = math.fsum(came.harm for _, came in mine)
-            odds = [(g, -math.expm1(-g), w) for g, w in prior]
+    sigma = 1.0 if binary else noise.scale
+    moments = [_moments(problem, rounds, arm, sigma) for arm in range(len(problem.arms))]
 
-            def rates(p: float, n: int = n, z: float = z, odds: Any = odds) -> list[float]:
-                return [w - g * z - n * math.log1p(-p * c) for g, c, w in odds]
+    def logs(at: Moment, m: float) -> list[float]:
+        if binary:
+            p = min(m * at.a / at.n, 1.0)
+            return [w - g * at.z - at.n * math.log1p(p * math.expm1(-g)) for g, w in prior]
+        return [w + r * m * (m * at.aa * (1 - r / 2) - at.az) for r, w in prior]
 
-            slope.append(_last(rates, goal, z / n, 1.0) / a / arm.start)
-        else:
-            v = math.fsum(a * a * came.n for a, came in mine)
-            z = math.fsum(a * came.harm / noise.scale for a, came in mine)
+    def slope(at: Moment) -> float:
+        if binary:
+            return _last(lambda m: logs(at, m), goal, at.z / at.a, at.n / at.a)
+        return _last(lambda m: logs(at, m), goal, max(at.az / at.aa, 0.0))
 
-            def slopes(m: float, v: float = v, z: float = z) -> list[float]:
-                return [w + r * m * (m * v * (1 - r / 2) - z) for r, w in prior]
+    def bound(arm: int, dose: float) -> float:
+        if not moments[arm]:
+            return math.inf
+        a = dose / problem.arms[arm].start
+        most = problem.limit / sigma / a * (1 + CLOSE)  # the slope at which this dose is just safe
+        shown = (at for at in reversed(moments[arm][:-1]) if _log_sum(logs(at, most)) >= goal)
+        upper = slope(moments[arm][-1])
+        if upper > most and (before := next(shown, None)):
+            upper = slope(before)
+        return a * upper * sigma
 
-            slope.append(_last(slopes, goal, max(z / v, 0.0)) * noise.scale / arm.start)
-    return lambda arm, dose: dose * slope[arm]
+    return bound
 
 
 THEOREMS: dict[str, Theorem] = {

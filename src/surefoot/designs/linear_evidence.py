@@ -1,0 +1,307 @@
+"""Evidence for lines through 0, with all data pooled: Theorem 1 of docs/guarantees.md, whose lemmas are named here.
+
+Doses. Every pull ever made counts, weighted by its information. The certified dose is the largest that ever was limit
+over an upper confidence sequence for the slope of the harm.
+
+Verdict. "Arm k is best" is tested for every k. If it is true then, at the bar x that is k's value, k's value is at
+least x and every other's at most x. Against the first, bet with the pulls of k; against the second, bet with the pulls
+of the arms that lead. The product of these bets is a supermartingale at that x, so its infimum over all x reaches
+1/alpha with probability at most alpha. Only one of the claims is true, so there is no union over arms or pairs to pay
+for. Which pulls are bet, and with which stakes, is decided before their readings by whoever chooses them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like, pick, scatter
+from ..bounds import ANY, CONTRAST, TOGETHER, log_mixture, log_tilt, radius, rate_lower, rate_upper, slope_upper
+from ..problem import Problem
+from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
+from .compose import Evidence
+from .linear_bars import (
+    TINY,
+    Bets,
+    Pulls,
+    Rates,
+    binary,
+    cells,
+    cone,
+    flat,
+    height,
+    lowered,
+    over,
+    sigmas,
+    under,
+)
+from .linear_estimates import Look, look, stepped, tolerance
+from .settle import conclude, round_down
+
+SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and largest safe doses; verdict or intervals
+CAP = 0.2  # share of the bet against an arm's own claim that is on its cap, where it has cone and cap
+SHARED = 0.25  # share of the bet against a claim that is of one size for all arms
+SPARE = 1.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
+LARGEST = 1e50  # a stake beyond it is none
+BLOCK = 20_000  # how many cells are looked at together, so that memory is bounded
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearState(State):
+    """Sums over the pulls of every arm."""
+
+    n: Array
+    dose: Array  # sum of the doses
+    harms: Array  # sum of the harms, as they came
+    data: Bets  # all pulls, with a stake of 1
+    own: Bets  # against the arm's own claim
+    led: Bets  # against the claims of the others
+    shared: Bets  # (trials, arms, arms): of each arm's pulls against each arm's claim
+    own_rates: Rates | None  # of binary effects
+    led_rates: Rates | None
+    harm_at_start: Array  # a lower bound on it
+    look: Look
+
+
+class LinearEvidence(Evidence[LinearState]):
+    """Surefoot's for the linear shape."""
+
+    theorem: ClassVar[str] = "surefoot-linear/2"
+    shares: ClassVar[dict[str, float]] = {"doses": SAFETY, "stops": UNSAFE, "verdict": VERDICT}
+
+    def intervals_share(self, problem: Problem) -> float:
+        """What all intervals of a verdict together, with the doses, may be wrong by, as a share of delta."""
+        return 1.0
+
+    def stakes(self, problem: Problem) -> tuple[str, ...]:
+        """Sizes of the bets with an arm's readings: against its own claim; against the claims of all others, alone;
+        and, with one size for all arms, against each claim."""
+        return ("own", "led", *(f"against {name}" for name in problem.names))
+
+    def begin(self, problem: Problem, trials: int, xp: Any) -> LinearState:
+        first = blank(problem, trials, xp)
+        zero = xp.zeros_like(first["safe"])
+        none, rates = Bets(zero, zero, zero, zero), Rates(zero, zero, zero) if binary(problem)[0] else None
+        wide = xp.zeros((*zero.shape, zero.shape[1]), dtype=xp.float64)
+        return LinearState(
+            **first, n=xp.zeros_like(first["standing"]), dose=zero, harms=zero, data=none, own=none, led=none,
+            shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates, harm_at_start=zero - xp.inf,
+            look=look(problem, none, first["standing"] == ACTIVE),
+        )  # fmt: skip
+
+    def certified(self, state: LinearState) -> Array:
+        return state.safe
+
+    def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
+        xp, largest = array_namespace(state.pulls), like(state.dose, state.problem.largest)
+        # beyond the largest dose nothing is known: a binary harm, for one, cannot go on rising
+        came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= largest)
+        s = certify(take_in(state, came, cohort, outcome), came)
+        live = (s.standing == ACTIVE) & (s.harm_at_start <= s.problem.limit)
+        return judge(replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, s.look)), live)
+
+    def verdict(self, state: LinearState, verdict: Verdict) -> Verdict:
+        """With intervals for values and effects that hold together with the doses, for all arms and times, with
+        probability 1 - delta. They are a statement of their own: the verdict does not rest on them, nor they on it."""
+        xp, p, s = array_namespace(state.pulls), state.problem, state
+        alpha, known = VERDICT * p.delta / (4 * len(p.arms)), s.own.w > 0
+        w = xp.where(known, s.own.w, 1.0)
+        theta, error = s.own.y / w, xp.where(known, radius(s.own.v, alpha, CONTRAST) / w, xp.inf)
+        lower, upper = intervals(s, math.log(1 / alpha))
+        rise = s.safe / like(w, p.starts) * sigmas(p)[0]
+        return replace(
+            verdict,
+            lower=xp.where(known, lower, -xp.inf),
+            upper=xp.where(known, upper, xp.inf),
+            effect_lower=rise * xp.where(known, theta - error, -xp.inf),
+            effect_upper=rise * xp.where(known, theta + error, xp.inf),
+        )
+
+
+def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> LinearState:
+    """Lemma 1: every pull enters sums with weights that were fixed before its readings.
+
+    Only pulls at a dose that was certified before them are bet on, and only with a stake above 0.
+    """
+    xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
+    count = xp.where(came, outcome.n, 0)
+    n, dose = xp.astype(count, xp.float64), xp.where(came, cohort.dose / like(s.dose, p.starts), 0.0)
+    effects, harms = xp.where(came, outcome.effect, 0.0), xp.where(came, outcome.harm, 0.0)
+    on = (came & (cohort.dose <= s.safe))[..., None] & (cohort.stakes > 0) & (cohort.stakes < LARGEST)
+    stakes = xp.where(on, cohort.stakes, 0.0)
+    own, led, against = stakes[..., 0], stakes[..., 1], stakes[..., 2:]
+    pulls = Pulls(n, dose, effects / sy, harms / sz)
+    wide = Pulls(*(x[..., None] for x in (n, dose, pulls.effect, pulls.harm)))
+    raw = Pulls(n, dose, effects, harms)
+    return replace(
+        s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + harms,
+        data=s.data.add(pulls, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
+        shared=s.shared.add(wide, against),
+        own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
+        led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
+    )  # fmt: skip
+
+
+def certify(s: LinearState, came: Array) -> LinearState:
+    """Lemma 2: a dose that is safe for sure, and one above which none is. What was shown once stays shown."""
+    xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
+    a0, largest, top = like(s.dose, p.starts), like(s.dose, p.largest), p.limit / sz
+    row, arm = xp.nonzero(came)
+    sums = (xp.astype(s.n, xp.float64), s.dose, s.harms, s.data.v, s.data.z)
+    n, dose, harms, v, z = (xp.take(xp.reshape(x, (-1,)), row * len(p.arms) + arm) for x in sums)
+    safety, unsafety = (share * p.delta / len(p.arms) for share in (SAFETY, UNSAFE))
+    if binary(p)[1]:
+        upper, lower = rate_upper(n, dose, harms, safety, 2) / sz, rate_lower(n, dose, harms, unsafety, 2) / sz
+    else:
+        upper, lower = slope_upper(v, z, safety, 2), (z - radius(v * top**2, unsafety, ANY, 1) / top) / v
+    upper, lower = scatter(came, upper), scatter(came, lower)
+    safe = round_down(p, xp.clip(a0 * top / xp.where(came, upper, 1.0), a0, largest))
+    unsafe = round_down(p, xp.clip(a0 * top / xp.where(lower > 0, lower, 1e-300), a0, largest))
+    safe = xp.where(came, xp.maximum(s.safe, safe), s.safe)
+    return replace(
+        s,
+        safe=safe,
+        unsafe=xp.where(came, xp.minimum(s.unsafe, unsafe), s.unsafe),
+        estimate=xp.where(s.n > 0, safe / a0 * sy * s.data.y / xp.where(s.n > 0, s.data.v, 1.0), -xp.inf),
+        harm_at_start=xp.where(came, xp.maximum(s.harm_at_start, lower * sz), s.harm_at_start),
+    )
+
+
+def judge(s: LinearState, live: Array) -> LinearState:
+    """Lemma 6: an arm is out when its claim is refuted; with a tolerance the leader may also be near enough to win."""
+    xp, p, at = array_namespace(s.pulls), s.problem, s.look
+    (sy, sz), goal = sigmas(p), math.log(1 / (VERDICT * p.delta))
+    rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
+    beaten = refuted(s, rival & (at.evidence >= goal + SPARE), goal)
+    near = beaten if p.tolerance is None else refuted(s, rival & ~beaten, goal, at.leader)
+    bar = at.bar * (p.limit * sy / sz)
+    return conclude(s, s.harm_at_start, at.leader, beaten, near, bar, bar)
+
+
+def refuted(s: LinearState, which: Array, goal: float, named: Array = None) -> Array:
+    """Where the wealth against an arm's claim is e^goal or more at every bar (see `wealth`).
+
+    One bar is tried first, then some around it; only if these pass, all bars, cell by cell.
+    """
+    xp, p, at = array_namespace(s.pulls), s.problem, s.look
+    shift = tolerance(p)
+    high = pick(at.value, at.leader) + shift
+    places = [x / (1 + x) + 0.0 * at.bar for x in (at.value, at.bar, high)]
+    order = xp.argsort(-s.led.v, axis=1)
+    led = xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1, keepdims=True)
+    for stage, many in enumerate((0, 5, 22)):
+        parts = []
+        for most in {1, max(1, int(xp.max(led)))}:  # nearly always only one arm has led so far
+            these = which & ((led <= 1) if most == 1 else (led > 1))
+            row, arm = xp.nonzero(these)
+            size = max(1, BLOCK // ((2 * many + 1) * most))
+            found = [xp.zeros((0, 2), dtype=xp.float64, device=device(s.dose))]
+            for i in range(0, row.shape[0], size):
+                r, k = row[i : i + size], arm[i : i + size]
+                low, u, far = (flat(x, r * len(p.arms) + k) for x in places)
+                ends = xp.maximum(cells(low, u, far, many) if many else u, like(u, shift / (1 + shift)))
+                left, right = (ends, ends) if stage < 2 else (ends[:, :-1], ends[:, 1:])
+                total = wealth(s, r, k, xp.take(order[:, :most], r, axis=0), left, right, shift, named)
+                worst = pick(ends, xp.argmin(total, axis=1))
+                found.append(xp.concat([xp.min(total, axis=1, keepdims=True), worst], axis=1))
+            parts.append((these, xp.concat(found, axis=0)))
+        for these, all_found in parts:
+            places[1] = xp.where(these, scatter(these, all_found[:, 1]), places[1])
+            which = which & (~these | scatter(these, all_found[:, 0] >= goal))
+    return which
+
+
+def wealth(
+    s: LinearState, row: Array, arm: Array, leaders: Array, low: Array, high: Array, shift: float, named: Array
+) -> Array:
+    """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high.
+
+    With a tolerance (`shift`) an arm that leads is bet to be above the bar, and above what is lower by the tolerance,
+    whichever is less; the arm that is to be `named` only above the latter.
+    """
+    xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
+    k, j = row * d + arm, row[:, None] * d + leaders
+    others = (leaders != arm[:, None])[..., None]
+    low_j, high_j = lowered(low, shift)[:, None, :], high[:, None, :]
+    if named is not None:
+        is_named = (leaders == xp.take(named, row)[:, None])[..., None]
+        high_j = xp.where(is_named, lowered(high, shift)[:, None, :], high_j)
+    certain, possible, capped, on_cap = (flat(x, i) for x, i in zip(reaches(s), (j, k, j, k), strict=True))
+    against = s.shared.at(j * d + arm[:, None]).where(others)
+    up = over(p, low_j, high_j, against, certain, capped)
+    line, cap = under(p, low, high, s.shared.at(k * d + arm), possible)
+    up, v = xp.sum(up, axis=1), xp.sum(against.v, axis=1) + flat(s.shared.v, k * d + arm)
+    together = either(log_mixture(up + line, v, TOGETHER), log_mixture(up + cap, v, TOGETHER), on_cap)
+    ups = above(s, j, low_j, high_j, certain, capped)
+    apart = xp.sum(xp.where(others, ups, 0.0), axis=1) + below(s, k, low, high, possible, on_cap)
+    return xp.logaddexp(apart + math.log(1 - SHARED), together + math.log(SHARED))
+
+
+def reaches(s: LinearState) -> tuple[Array, Array, Array, Array]:
+    """Lemma 4: doses between which the largest safe one is, by which theta times them bounds a value; whether that is
+    all that a leader has to show (levels, or its largest dose is certified); the share of the own bet on the cap."""
+    xp, p = array_namespace(s.pulls), s.problem
+    a0, largest = like(s.dose, p.starts), like(s.dose, p.largest)
+    capped = stepped(p, s.dose) | (s.safe >= largest)
+    share = xp.where(largest <= a0, 1.0, xp.where(xp.isfinite(largest), CAP, 0.0)) + 0.0 * s.dose
+    return xp.where(capped, s.safe, largest) / a0, s.unsafe / a0, capped, share
+
+
+def above(s: LinearState, at: Array, low: Array, high: Array, reach: Array, capped: Array) -> Array:
+    """Log of the wealth from bets with the pulls of an arm that leads, that its value is above."""
+    xp, p, bets = array_namespace(s.pulls), s.problem, s.led.at(at)
+    if s.led_rates is None:
+        return log_mixture(over(p, low, high, bets, reach, capped), bets.v, CONTRAST)
+    line = log_mixture(cone(p, low, high, bets.y, bets.z), bets.v, CONTRAST)
+    cap = ratio(p, s.led_rates.at(at), high, reach, True)
+    return xp.where(capped, cap, xp.minimum(line, cap))
+
+
+def below(s: LinearState, at: Array, low: Array, high: Array, reach: Array, on_cap: Array) -> Array:
+    """Log of the wealth from bets with an arm's own pulls, that its value is below."""
+    bets = s.own.at(at)
+    line, cap = under(s.problem, low, high, bets, reach)
+    v = bets.v
+    if s.own_rates is None:
+        return either(log_mixture(line, v, CONTRAST), log_mixture(cap, v, CONTRAST), on_cap)
+    return either(log_mixture(line, v, CONTRAST), ratio(s.problem, s.own_rates.at(at), low, reach, False), on_cap)
+
+
+def ratio(p: Problem, rates: Rates, u: Array, reach: Array, up: bool) -> Array:
+    """Log of the wealth from likelihood ratios of binary effects, that theta * reach is above (below) the bar at u:
+    their mean at the mean dose is compared (lemma 3)."""
+    xp = array_namespace(u)
+    mean = rates.dose / xp.maximum(rates.n, like(u, 1.0)) * height(p, u) * sigmas(p)[0] / reach
+    return log_tilt(rates.total + 0.0 * u, rates.n + 0.0 * u, mean, up)
+
+
+def either(line: Array, cap: Array, on_cap: Array) -> Array:
+    """Log of the wealth of two bets that share one stake."""
+    xp = array_namespace(line)
+    shares = [xp.where(x > 0, xp.log(xp.where(x > 0, x, 1.0)), -xp.inf) for x in (1 - on_cap, on_cap)]
+    return xp.logaddexp(line + shares[0], cap + shares[1])
+
+
+def intervals(s: LinearState, goal: float) -> tuple[Array, Array]:
+    """Bounds on every arm's value, by the bets with its own pulls: all bars that are not refuted lie between them."""
+    xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
+    a0, v = like(s.dose, p.starts), xp.where(s.n > 0, s.data.v, 1.0)
+    certain, possible, capped, on_cap = (x[..., None] for x in reaches(s))
+    floor = 0.1 / xp.sqrt(v)
+    theta, mu = xp.maximum(s.data.y / v, floor), xp.maximum(s.data.z / v, floor)
+    guess = xp.minimum(theta / mu, sz / p.limit * theta * like(v, p.largest) / a0)
+    steps = xp.asarray([math.exp(9.0 * (i / 60) ** 3 + 0.6 * i / 60) for i in range(-60, 61)], device=device(v))
+    ends, zero = guess[..., None] * steps, xp.zeros_like(guess)[..., None]
+    left, right = xp.concat([zero, ends], axis=-1), xp.concat([ends, zero + 1.0 / TINY], axis=-1)
+    bars = [p.limit * sy / sz * x for x in (left, right)]
+    left, right = left / (1 + left), right / (1 + right)
+    every = xp.reshape(xp.arange(s.n.shape[0] * s.n.shape[1], device=device(v)), s.n.shape)
+    mine = replace(s, led=s.own, led_rates=s.own_rates)
+    high = above(mine, every, left, right, certain, capped) >= goal
+    low = below(s, every, left, right, possible, on_cap) >= goal
+    lower = xp.min(xp.where(high, xp.inf, bars[0]), axis=-1)
+    upper = xp.max(xp.where(low, -xp.inf, xp.where(right < 1, bars[1], xp.inf)), axis=-1)
+    return lower, upper

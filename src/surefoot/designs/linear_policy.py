@@ -1,0 +1,118 @@
+"""Which arm next, and with which stakes, for lines through 0. No theorem speaks of it, but that it ends.
+
+Every pull is at the largest certified dose. The challenger is the rival with the least evidence against it (plus the
+log of its pulls); leader or challenger (or both) by whether the leader's share of the evidence, summed over rivals, is
+above 1: the condition that the best allocation fulfils (Bandyopadhyay, Juneja and Agrawal 2024, for classical arms).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like, pick
+from ..problem import number
+from .base import ACTIVE, Cohort
+from .compose import Policy
+from .linear_bars import sigmas
+from .linear_estimates import Look
+from .linear_evidence import LinearState
+from .settle import wanted
+
+ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: a coin's toss is not worth a stake
+FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: what is known of it stays true
+BALANCE = 2.0  # leader and challengers both, where the leader's share is within this factor of 1: fewer decisions
+REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: the sizes of bets reach that far by themselves
+CLOSE = 1.0  # nats: challengers with so little more than the least evidence come too: fewer decisions
+
+
+@dataclass(frozen=True)
+class LinearPolicy(Policy[LinearState]):
+    """growth: an arm's next cohort is this share of its pulls and 20 more; cohort: and at least so many. growth=0 and
+    cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
+    """
+
+    growth: float = 0.03
+    cohort: int = 1
+    first: int = 5
+
+    def __post_init__(self) -> None:
+        number("growth", self.growth, least=0)
+        number("cohort", self.cohort, least=1)
+        number("first", self.first, least=1)
+
+    def choose(self, state: LinearState, u: Array) -> Cohort:
+        xp, s, n = array_namespace(state.pulls), state, xp_float(state.n)
+        turn = xp.where((s.found > 0)[:, None], wanted(s), in_turn(s, n))
+        size = xp.maximum(xp.ceil(self.growth * (n + 20)), like(n, float(self.cohort)))
+        size = xp.where(s.n > 0, xp.where(turn, size, 0.0), float(self.first))
+        return Cohort(s.safe, xp.astype(xp.where(wanted(s), xp.clip(size, 0.0, 1e15), 0.0), xp.int64))
+
+    def stakes(self, state: LinearState, cohort: Cohort) -> Array:
+        """Own: in units of what an arm without effect would be behind by. Led: the same, of a leader that is
+        established. Shared: what each arm is expected to show at the bar where the evidence is weakest."""
+        xp, look = array_namespace(state.pulls), state.look
+        arms = xp.arange(cohort.n.shape[1], device=device(cohort.n))
+        leads = established(state) & roles(state)[0]
+        scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
+        itself = arms[:, None] == arms
+        behind = xp.where(itself & ~leads[..., None], look.behind[..., None], 0.0)
+        against = xp.where(leads[..., None] & ~itself, look.ahead[:, None, :], behind)
+        led = xp.where(leads, scale, xp.nan)
+        return xp.concat([scale[..., None], led[..., None], xp.where(against > 0, against, xp.nan)], axis=2)
+
+
+def shrink(s: LinearState) -> Array:
+    """Stakes of an arm, as a part of its scale: in proportion to how far apart it and the leader (the leader and the
+    next arm) are in its own units, or could be for all that is known, so that no gap is too small for them."""
+    xp, look = array_namespace(s.pulls), s.look
+    leads, rival = roles(s)
+    gap = (look.behind + look.ahead + 1 / xp.sqrt(xp.maximum(s.data.v, like(s.dose, 1e-12)))) * REACH
+    gap = xp.where(leads, xp.min(xp.where(rival, gap, xp.inf), axis=1, keepdims=True), gap)
+    return xp.minimum(gap / xp.maximum(look.scale, like(gap, 1e-300)), like(gap, 1.0))
+
+
+def in_turn(s: LinearState, n: Array) -> Array:
+    """The arms whose turn it is."""
+    xp, look = array_namespace(n), s.look
+    leads, rival = roles(s)
+    index = xp.where(rival, look.evidence + xp.log(xp.maximum(n, like(n, 1.0))), xp.inf)
+    least = xp.min(index, axis=1, keepdims=True)
+    share = leaders_share(s, look, rival)
+    few = xp.log(xp.maximum(pick(n, look.leader), like(n, 1.0))) <= least
+    turn = xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
+    count = xp.sum(xp_float(s.standing == ACTIVE), axis=1, keepdims=True)
+    starved = n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
+    return turn | starved
+
+
+def leaders_share(s: LinearState, look: Look, rival: Array) -> Array:
+    """How much more the leader's next pull adds to the evidence than the rival's does, summed over rivals."""
+    xp = array_namespace(rival)
+    dose = s.safe / like(s.safe, s.problem.starts)
+    gain, lead = look.behind * dose, look.ahead * pick(dose, look.leader)
+    share = xp.minimum((lead / xp.maximum(gain, like(gain, 1e-9))) ** 2, like(gain, 1e3))
+    return xp.sum(xp.where(rival, share, 0.0), axis=1, keepdims=True)
+
+
+def roles(s: LinearState) -> tuple[Array, Array]:
+    """Which arm leads, and which are its rivals."""
+    leads = array_namespace(s.n).arange(s.n.shape[1], device=device(s.n)) == s.look.leader[:, None]
+    return leads, (s.standing == ACTIVE) & ~leads
+
+
+def established(s: LinearState) -> Array:
+    """Whether the leader is, as a column."""
+    xp = array_namespace(s.pulls)
+    return xp.min(xp.where(roles(s)[1], s.look.evidence, xp.inf), axis=1, keepdims=True) >= ESTABLISHED
+
+
+def first_scale(s: LinearState) -> float:
+    """The own stake of an arm's first pulls, of which nothing is known."""
+    return min(0.3 * s.problem.limit / sigmas(s.problem)[1], 0.5)
+
+
+def xp_float(x: Array) -> Array:
+    xp = array_namespace(x)
+    return xp.astype(x, xp.float64)
