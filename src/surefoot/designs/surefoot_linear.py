@@ -172,7 +172,7 @@ class SurefootLinear(Design[LinearState]):
         sums = (xp.astype(s.n, xp.float64), s.given, s.harms, s.v, s.z)
         n, given, harms, v, z = (xp.take(xp.reshape(x, (-1,)), row * len(p.arms) + arm) for x in sums)
         risks = [share * p.delta / len(p.arms) for share in (SAFETY, UNSAFE)]
-        if p.noises[1].kind == "bernoulli":
+        if p.noises[1].binary:
             upper, lower = rate_upper(n, given, harms, risks[0], 2), rate_lower(n, given, harms, risks[1], 2)
             upper, lower = upper / sz, lower / sz
         else:
@@ -325,7 +325,7 @@ def sigmas(p: Problem) -> tuple[float, float]:
     """Of effect and harm. All bets are on pulls at certified doses: there a binary harm has a mean of at most the
     limit, and below 1/2 its sigma increases with the mean (Kearns and Saul 1998)."""
     effect, harm = p.noises
-    if harm.kind != "bernoulli" or p.limit >= 0.499:
+    if not harm.binary or p.limit >= 0.499:
         return effect.scale, harm.scale
     return effect.scale, math.sqrt((1 - 2 * p.limit) / (2 * math.log((1 - p.limit) / p.limit)))
 

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like, pick, put, rows, scatter
-from ..bounds import TILT, Mixture, bet, log_mixture, log_tilt, radius
+from ..bounds import TILT, Mixture, log_mixture, log_tilt, radius
 from ..problem import Problem, Shape, number
 from .base import ACTIVE, Cohort, Design, Outcome, State, Verdict, blank
 from .settle import conclude, round_down, wanted
@@ -163,7 +163,7 @@ class SurefootMonotonic(Design[MonotonicState]):
         mean = xp.where(s.count > 0, s.dosed / xp.maximum(s.count, 1e-9), s.place)
         seen, error, mean = (xp.where(s.at_good, x[..., LOW], x[..., HIGH]) for x in (seen, error, mean))
         guess = seen + 0.5 * error + DRIFT * like(n, p.lipschitz) * xp.maximum(a - mean, 0.0)
-        higher = bet(harm, n, xp.zeros_like(n) + p.limit, seen, p.noises[1], above=True)
+        higher = p.noises[1].bet(harm, n, xp.zeros_like(n) + p.limit, seen, above=True)
         stays = came & ((s.staying & (a >= s.place[..., HIGH])) | (a >= like(n, p.largest)))
         leads = came & (xp.arange(len(p.arms), device=device(n)) == s.leading[:, None]) & (a <= s.safe)
         bets, led = (xp.where(x, s.scale, 0.0) for x in (stays, leads))
@@ -193,7 +193,7 @@ class SurefootMonotonic(Design[MonotonicState]):
         gap = K[..., None] * xp.maximum(rungs(base, step, M) - dose[..., None], 0.0)
         bound = like(a, [[p.ceiling], [p.limit]]) - gap
         total, count, guess = (x[..., None] for x in (total, count, guess))
-        wealth = wealth + bet(total, count, bound, guess, p.noises[1], above=False)
+        wealth = wealth + p.noises[1].bet(total, count, bound, guess, above=False)
         shares = [math.log(len(p.arms) / (share * p.delta)) for share in (CALM, GOOD)]
         passed = first_false(wealth >= like(a, shares)[:, None])
         base = xp.where(passed < RUNGS, xp.minimum(base + xp.astype(passed, xp.float64) * step, M), M)
@@ -245,7 +245,7 @@ class SurefootMonotonic(Design[MonotonicState]):
         scale = xp.maximum(gap, xp.hypot(noise[..., HIGH], pick(noise[..., LOW], leader))) / p.noises[0].scale
         nearest = xp.min(xp.where(rival, scale, xp.inf), axis=1, keepdims=True)
         scale = xp.where(is_leader & xp.isfinite(nearest), nearest, scale)
-        binary = p.noises[0].kind == "bernoulli"
+        binary = p.noises[0].binary
         s = replace(s, scale=xp.ones_like(scale) if binary else scale, estimate=effect[..., LOW])
         beaten, near, level = self.judge(s, leader, rival & self.shown(s))
         s = conclude(s, harm_at_start, leader, beaten, near, level, level)
@@ -385,7 +385,7 @@ class SurefootMonotonic(Design[MonotonicState]):
             rival_v, rival_w, rival_y, costs = (xp.take(z, i, axis=0) for z in (k_v, k_w, k_y, cost))
             some = xp.take(who, i, axis=0)[:, None, :] & (v > 0)
             far = (x + shift / sy)[..., None] if shift else x[..., None]
-            if p.noises[0].kind == "bernoulli":
+            if p.noises[0].binary:
                 up = log_tilt(y * sy, v, x[..., None] * sy, above=True)
                 down = log_tilt((rival_y * sy)[..., None], rival_v[..., None], far * sy, above=False)
             else:
