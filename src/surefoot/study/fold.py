@@ -177,7 +177,9 @@ class View:
         given, place = self._place(data["id"])
         given.vacant[place] = data["id"]
         if self.setup["voids"] == "worst":
-            self._count_voids(0.0, 1.0)
+            effect, harm = (noise.worst for noise in self.problem.noises)
+            assert effect and harm
+            self._count_voids(effect[0], harm[1])
         else:
             self.paused.append(event)
 
@@ -415,10 +417,7 @@ class View:
         return {"voids": {key: self.check_reading(key, voids[key]) for key in ("effect", "harm")}}
 
     def check_reading(self, key: str, value: Any) -> float:
-        x = number(key, value)
-        if key != "dose" and self.problem.noises[key == "harm"].kind == "bernoulli" and x not in (0.0, 1.0):
-            raise SurefootError(f"{key} is binary in this study: it must be 0 or 1; got {value!r}")
-        return x
+        return number(key, value) if key == "dose" else self.problem.noises[key == "harm"].reading(key, value)
 
     def reading(self, given: Given, place: int) -> dict[str, float]:
         """What was told of a place."""
@@ -476,12 +475,11 @@ def setup(problem: Problem, design: Design, seed: int, watch: dict[str, Any]) ->
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
             f"for a live study of this shape use {' or '.join(fit)}"
         )
-    binary = all(noise.kind == "bernoulli" for noise in problem.noises)
     return {
         "problem": plain(problem),
         "design": design.name,
         "options": design.options,
         "seed": seed,
         "watch": watch,
-        "voids": "worst" if binary else "pause",
+        "voids": "worst" if all(noise.worst for noise in problem.noises) else "pause",
     }

@@ -165,7 +165,7 @@ def surefoot_linear(problem: Problem, options: Mapping[str, Any], rounds: Sequen
     harms: the mean over g of exp(-g z) / (1 - m a (1 - exp(-g)))^n, z = sum harm, a the mean dose; m a is at most 1.
     """
     noise, goal = problem.noises[1], math.log(len(problem.arms) / (0.3 * problem.delta))
-    binary = noise.kind == "bernoulli"
+    binary = noise.binary
     prior = _prior(2.5, 6, 1) if binary else _prior(0.9, 5, 0)
     sigma = 1.0 if binary else noise.scale
     moments = [_moments(problem, rounds, arm, sigma) for arm in range(len(problem.arms))]
