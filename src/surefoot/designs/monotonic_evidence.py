@@ -70,7 +70,11 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         base = first["safe"]
         wealth, at = (xp.zeros((*base.shape, *shape), dtype=xp.float64) for shape in ((RUNGS,), (MORE, WIDTH)))
         return MonotonicState(
-            **first, wealth=wealth, base=base, step=(like(base, problem.largest) - base) / RUNGS, n=first["standing"],
+            **first,
+            wealth=wealth,
+            base=base,
+            step=(like(base, problem.largest) - base) / RUNGS,
+            n=first["standing"],
             at=at + _none(at),
         )
 
@@ -102,7 +106,9 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
         base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
         wealth, step = regrid(wealth, step, passed, RUNGS * step)
-        return replace(s, wealth=put(s.wealth, came, wealth), base=put(s.base, came, base), step=put(s.step, came, step))
+        return replace(
+            s, wealth=put(s.wealth, came, wealth), base=put(s.base, came, base), step=put(s.step, came, step)
+        )
 
     def bracket(self, s: MonotonicState, came: Array) -> MonotonicState:
         """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
@@ -113,7 +119,10 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         good = first_false((before(at[..., UNDER], -1)[:, :-1] >= math.log(d / (SAFE * p.delta))) & real)
         bad = first_false(xp.flip((before(at[..., OVER])[:, 1:] >= math.log(d / (UNSAFE * p.delta))) | ~real, axis=-1))
         highest = xp.max(xp.where(xp.arange(dose.shape[1], device=device(dose)) < good[:, None], dose, -xp.inf), axis=1)
-        lowest = xp.min(xp.where(xp.arange(dose.shape[1], device=device(dose)) >= dose.shape[1] - bad[:, None], dose, xp.inf), axis=1)
+        lowest = xp.min(
+            xp.where(xp.arange(dose.shape[1], device=device(dose)) >= dose.shape[1] - bad[:, None], dose, xp.inf),
+            axis=1,
+        )
         unsafe = level_below(p, put(xp.zeros_like(s.unsafe) + xp.inf, came, lowest))
         return replace(s, safe=xp.maximum(s.safe, put(s.safe, came, highest)), unsafe=xp.minimum(s.unsafe, unsafe))
 
@@ -235,7 +244,10 @@ def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Arra
     few = xp.take_along_axis(sums, xp.broadcast_to(order[..., None], (*order.shape, 3)), axis=1)
     total = before(few, 1 if above else -1, axis=1)
     found = evidence(noise, total[:, :, None, :], x[:, None, :], above, exact)
-    which = xp.minimum(xp.astype(before(xp.astype(staked, xp.float64)), xp.int64), xp.full_like(staked[:, :1], max(most, 1), dtype=xp.int64))
+    which = xp.minimum(
+        xp.astype(before(xp.astype(staked, xp.float64)), xp.int64),
+        xp.full_like(staked[:, :1], max(most, 1), dtype=xp.int64),
+    )
     return xp.take_along_axis(found, xp.broadcast_to(which[..., None], (*which.shape, x.shape[1])), axis=1)
 
 
