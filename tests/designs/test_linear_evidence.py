@@ -37,7 +37,7 @@ class TestAnyPolicyConforms(DesignSuite):
     design = SurefootLinear(Anyhow())
     trials = 60
     symmetric = False
-    small = property(lambda self: easy())  # type: ignore[assignment]
+    small = property(lambda self: easy())
 
     def simulated(self, name: str) -> Result:
         arms = 8 if name == "hundred-arms" else None
@@ -113,6 +113,15 @@ def test_what_is_not_staked_is_not_bet() -> None:
             assert np.all((bets.v[0] > 0).reshape(3, -1) == [[it is cohort], [False], [False]])
         assert np.all(state.data.v > 0) and np.all(state.safe > 0.3)
     assert DESIGN.verdict(state).lower[0, 1] == -math.inf
+
+
+def test_shared_stakes_against_others_need_a_led_one() -> None:
+    """Else an arm whose shared bets have won could be counted among those that led once they have."""
+    problem, _ = close(0.1)
+    n, stakes = np.full((1, 3), 50), np.full((1, 3, 5), 0.5)
+    stakes[0, 0, 1] = np.nan
+    state = DESIGN.tell(DESIGN.start(problem), Cohort(np.full((1, 3), 0.3), n, stakes), Outcome(n, 0.2 * n, 0.1 * n))
+    np.testing.assert_array_equal(state.shared.v[0] > 0, [[True, False, False], [True] * 3, [True] * 3])
 
 
 def test_the_certified_dose_never_falls() -> None:

@@ -46,7 +46,7 @@ CAP = 0.2  # share of the bet against an arm's own claim that is on its cap, whe
 SHARED = 0.25  # share of the bet against a claim that is of one size for all arms
 SPARE = 1.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
 EASE = 0.5  # and none before half of what is missing has come
-LARGEST = 1e50  # a stake beyond it is none
+LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
 BLOCK = 20_000  # how many cells are looked at together, so that memory is bounded
 
 
@@ -98,9 +98,8 @@ class LinearEvidence(Evidence[LinearState]):
         return state.safe
 
     def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
-        xp, largest = array_namespace(state.pulls), like(state.dose, state.problem.largest)
         # beyond the largest dose nothing is known: a binary harm, for one, cannot go on rising
-        came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= largest)
+        came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= like(state.dose, state.problem.largest))
         s = certify(take_in(state, came, cohort, outcome), came)
         live = (s.standing == ACTIVE) & (s.harm_at_start <= s.problem.limit)
         s = replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, state.look))
@@ -127,15 +126,17 @@ class LinearEvidence(Evidence[LinearState]):
 def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> LinearState:
     """Lemma 1: every pull enters sums with weights that were fixed before its readings.
 
-    Only pulls at a dose that was certified before them are bet on, and only with a stake above 0.
+    Only pulls at a dose that was certified before them are bet on, and only with a stake above 0; shared stakes against
+    the claims of others count where there is a stake `led` too, so that all who bet against others are known by it.
     """
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     count = xp.where(came, outcome.n, 0)
     n, dose = xp.astype(count, xp.float64), xp.where(came, cohort.dose / like(s.dose, p.starts), 0.0)
     effects, harms = xp.where(came, outcome.effect, 0.0), xp.where(came, outcome.harm, 0.0)
-    on = (came & (cohort.dose <= s.safe))[..., None] & (cohort.stakes > 0) & (cohort.stakes < LARGEST)
+    on = (came & (cohort.dose <= s.safe))[..., None] & (cohort.stakes > 1 / LARGEST) & (cohort.stakes < LARGEST)
     stakes = xp.where(on, cohort.stakes, 0.0)
-    own, led, against = stakes[..., 0], stakes[..., 1], stakes[..., 2:]
+    own, led, arms = stakes[..., 0], stakes[..., 1], xp.arange(len(p.arms), device=device(s.dose))
+    against = xp.where((led > 0)[..., None] | (arms[:, None] == arms), stakes[..., 2:], 0.0)
     pulls = Pulls(n, dose, effects / sy, harms / sz)
     wide = Pulls(*(x[..., None] for x in (n, dose, pulls.effect, pulls.harm)))
     raw = Pulls(n, dose, effects, harms)
@@ -200,14 +201,14 @@ def judge(s: LinearState, live: Array, before: Array) -> LinearState:
 def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array]:
     """Where the wealth against an arm's claim has reached the goal at every bar (see `wealth`), and what is missing.
 
-    One bar is tried first, then some around it; only if these pass, all bars, cell by cell.
+    Some bars are tried first; only if these pass, all bars, cell by cell.
     """
     xp, at = array_namespace(s.pulls), s.look
     high = pick(at.value, at.leader) + tolerance(s.problem)
-    low, u, high = (x / (1 + x) + 0.0 * at.bar for x in (at.value, at.bar, high))
+    low, u, high = (x / (1 + x) for x in (at.value, at.bar, xp.maximum(high, at.value)))
     short = xp.zeros_like(u)
-    for many, whole in ((0, False), (5, False), (22, True)):
-        total, u = least(s, which, (low, u, high), many, whole, named)
+    for many, whole in ((3, False), (22, True)):
+        total, u = least(s, which, (low, xp.clip(u, low, high), high), many, whole, named)
         short = xp.where(which, goal(s.problem) - total, short)
         which = which & (short <= 0)
     return which, short
@@ -219,7 +220,7 @@ def least(
     """The least log of the wealth against each of `which` claims, and the bar there: over all cells where `whole`, else
     at their ends only. In groups by how many arms have led (nearly always one), and in blocks."""
     xp, d, shift = array_namespace(s.pulls), len(s.problem.arms), tolerance(s.problem)
-    order = xp.argsort(-s.led.v, axis=1)
+    order, doses = xp.argsort(-s.led.v, axis=1), reaches(s)
     led = xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1, keepdims=True)
     total, place = xp.zeros_like(s.dose), places[1]
     for group in {1, max(1, int(xp.max(led)))}:
@@ -229,9 +230,9 @@ def least(
         for i in range(0, row.shape[0], size):
             r, k = (x[i : min(i + size, row.shape[0])] for x in (row, arm))
             low, u, high = (flat(x, r * d + k) for x in places)
-            ends = xp.maximum(cells(low, u, high, many) if many else u, like(u, shift / (1 + shift)))
+            ends = xp.maximum(cells(low, u, high, many), like(u, shift / (1 + shift)))
             left, right = (ends[:, :-1], ends[:, 1:]) if whole else (ends, ends)
-            log = wealth(s, r, k, xp.take(order[:, :group], r, axis=0), left, right, named)
+            log = wealth(s, doses, r, k, xp.take(order[:, :group], r, axis=0), left, right, named)
             found.append(xp.concat([xp.min(log, axis=1, keepdims=True), pick(ends, xp.argmin(log, axis=1))], axis=1))
         if found:
             both = xp.concat(found, axis=0)
@@ -240,7 +241,7 @@ def least(
 
 
 def wealth(
-    s: LinearState, row: Array, arm: Array, leaders: Array, low: Array, high: Array, named: Array
+    s: LinearState, doses: Any, row: Array, arm: Array, leaders: Array, low: Array, high: Array, named: Array
 ) -> Array:
     """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high.
 
@@ -254,7 +255,7 @@ def wealth(
     if named is not None:
         is_named = (leaders == xp.take(named, row)[:, None])[..., None]
         high_j = xp.where(is_named, lowered(high, shift)[:, None, :], high_j)
-    certain, possible, capped, on_cap = (flat(x, i) for x, i in zip(reaches(s), (j, k, j, k), strict=True))
+    certain, possible, capped, on_cap = (flat(x, i) for x, i in zip(doses, (j, k, j, k), strict=True))
     against = s.shared.at(j * d + arm[:, None]).where(others)
     up = over(p, low_j, high_j, against, certain, capped)
     line, cap = under(p, low, high, s.shared.at(k * d + arm), possible)
