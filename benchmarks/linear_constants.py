@@ -27,7 +27,7 @@ TRIED: dict[str, Sequence[Any]] = {
     "SHARED": (0.1, 0.4),
     "CAP": (0.1, 0.4),
     "SPARE": (0.0, 1.5),
-    "EASE": (0.5, 1.0),
+    "EASE": (0.25, 0.8),
     "ESTABLISHED": (0.1, 1.5),
     "FLOOR": (0.01, 0.2),
     "BALANCE": (1.2, 4.0),
@@ -68,7 +68,7 @@ def main() -> None:
     print("| constant | is | tried | pulls, as a part of the usual |\n|---|---|---|---|")
     for name, value in rows:
         found = pulls(args.instances, args.trials, name, value) - usual
-        now = next((getattr(home, name) for home in (*HOMES, bounds) if hasattr(home, name)), 0.03)
+        now = next((getattr(home, name) for home in (*HOMES, bounds) if hasattr(home, name)), 0.025)
         error = found.std(ddof=1) / math.sqrt(len(found))
         print(f"| {name} | {now} | {value} | {math.exp(found.mean()):.3f} ± {error:.3f} |", flush=True)
 

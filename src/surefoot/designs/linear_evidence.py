@@ -45,7 +45,7 @@ SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and l
 CAP = 0.2  # share of the bet against an arm's own claim that is on its cap, where it has cone and cap
 SHARED = 0.25  # share of the bet against a claim that is of one size for all arms
 SPARE = 0.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
-EASE = 0.8  # and none before this part of what is missing has come
+EASE = 0.5  # and none before this part of what is missing has come
 LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
 BLOCK = 20_000  # how many cells are looked at together, so that memory is bounded
 

@@ -33,7 +33,7 @@ class LinearPolicy(Policy[LinearState]):
     cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
     """
 
-    growth: float = 0.03
+    growth: float = 0.025
     cohort: int = 1
     first: int = 5
 
