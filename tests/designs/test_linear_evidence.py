@@ -104,7 +104,7 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
     assert np.sum(most >= math.log(2)) <= failures_allowed(trials, 0.5, 12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(strategies.linear(honest=True), st.integers(0, 2**32), st.sampled_from([DESIGN, SurefootLinear(Anyhow())]))
 def test_bounds_hold(made: strategies.Case, seed: int, design: SurefootLinear) -> None:
     problem, scenario = made
