@@ -104,7 +104,7 @@ def safebai_monotonic(problem: Problem, options: Mapping[str, Any], rounds: Sequ
 def _prior(top: float, dense: int, above: int) -> list[tuple[float, float]]:
     """Values and logs of weights: `dense` values by steps of 1.8, and 15% on others beyond them by steps of 2.5."""
     values = [top * 1.8**-j for j in range(dense)]
-    tail = [(values[-1] * 2.5**-k, 1 / (k * (k + 1))) for k in range(1, 17)]
+    tail = [(values[-1] * 2.5**-k, 1 / (k * (k + 1))) for k in range(1, 13)]
     tail += [(top * 2.5**k, 0.5 / (k * (k + 1))) for k in range(1, above + 1)]
     total = sum(weight for _, weight in tail)
     weights = [(x, 0.85 / dense) for x in values] + [(x, 0.15 * weight / total) for x, weight in tail]
