@@ -15,6 +15,7 @@ from .safeopt import SafeOpt
 from .stageopt import StageOpt
 from .surefoot_linear import SurefootLinear
 from .surefoot_monotonic import SurefootMonotonic
+from .track_and_stop import TrackAndStop
 from .unconstrained import Unconstrained
 
 KINDS: tuple[type[Design], ...] = (
@@ -27,6 +28,7 @@ KINDS: tuple[type[Design], ...] = (
     SafeLTS,
     Oracle,
     Unconstrained,
+    TrackAndStop,
 )
 DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 
