@@ -197,3 +197,24 @@ def rate_lower(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4
         log_total, x = log_sum(rest - n * xp.log(1 + p * c))
         p = xp.maximum(p + (log_total - goal) / (n * added(x * c / (1 + p * c))), 0.0)
     return p * n / dose
+
+
+# Mixtures over all values, for controls and tables (NumPy)
+
+RHO = 10.0  # the normal mixture is tightest after some tens of readings
+
+
+def normal_mixture(n: Any, rho: float = RHO) -> tuple[Any, Any]:
+    """Robbins' normal mixture (1970) over g ~ N(0, 1/(rho sigma^2)): that of exp(g (sum - n x) - g^2 sigma^2 n/2) is
+    exp(w (mean - x)^2/(2 sigma^2) - c) with w = n^2/(n + rho) and c = log(1 + n/rho)/2. Returns w and c."""
+    n = np.asarray(n, float)
+    return n**2 / (n + rho), 0.5 * np.log1p(n / rho)
+
+
+def beta_mixture(n: Any, mean: Any) -> Any:
+    """Krichevsky and Trofimov's mixture (1981) of likelihoods over means ~ Beta(1/2, 1/2), against a mean x: the log of
+    the ratio is n kl(mean, x) - c, exactly. Returns c, at most log(2 sqrt(n)) (n >= 1)."""
+    from scipy.special import betaln, xlogy
+
+    ones, zeros = n * mean, n * (1 - mean)
+    return xlogy(ones, mean) + xlogy(zeros, 1 - mean) - betaln(ones + 0.5, zeros + 0.5) + betaln(0.5, 0.5)
