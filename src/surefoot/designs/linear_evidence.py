@@ -186,7 +186,9 @@ def judge(s: LinearState, live: Array, before: Array) -> LinearState:
     settled how much that is.
     """
     xp, p, at = array_namespace(s.pulls), s.problem, s.look
-    again = xp.where((at.leader == before)[:, None], s.again, goal(p) + SPARE)
+    first = goal(p) + SPARE
+    falls = xp.clip(at.evidence + EASE * first, first, xp.inf)  # evidence that was there by mistake is not waited for
+    again = xp.where((at.leader == before)[:, None], xp.minimum(s.again, falls), first)
     rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
     due = rival & (at.evidence >= again)
     beaten, short = refuted(s, due)
