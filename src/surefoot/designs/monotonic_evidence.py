@@ -34,8 +34,8 @@ HUGE = 1e60  # levels beyond which no value lies
 QUICK = [0.1, 0.3, 0.5, 0.7, 0.9]  # where between two values the evidence is looked at first
 FINE = [-HUGE, *(-0.2 + 1.4 * j / 95 for j in range(96)), HUGE]
 
-# What is kept of an arm's pulls at one dose: how many and the sum of their effects; the logs of wealth from bets on harm
-# (above the limit; below it; below it while leading); sums of bets on the effect (below x; above x while leading)
+# What is kept of an arm's pulls at one dose: how many and the sum of their effects; the logs of wealth from bets on
+# harm (above the limit; below it; below it while leading); sums of bets on the effect (below x; above x while leading)
 DOSE, N, EFFECT, OVER, UNDER, LED, BELOW, ABOVE = 0, 1, 2, 3, 4, 5, slice(6, 9), slice(9, 12)
 WIDTH, MORE = 12, 8
 
@@ -101,7 +101,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         base, step, wealth = (rows(x, came) for x in (s.base, s.step, s.wealth))
         wealth, step = regrid(wealth, step, xp.zeros_like(pull.n), stakes.reach)
         bound = p.ceiling - K[:, None] * xp.maximum(ladder(base, step, largest) - pull.dose[:, None], 0.0)
-        guess = xp.where(xp.isnan(stakes.climb), xp.inf, stakes.climb)  # above every bound: nothing is bet
+        guess = xp.where(xp.isfinite(stakes.climb), stakes.climb, xp.inf)  # above every bound: nothing is bet
         wealth = wealth + p.noises[1].bet(pull.harm[:, None], pull.n[:, None], bound, guess[:, None], above=False)
         passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
         base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
@@ -200,10 +200,13 @@ def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
     """The bets that these pulls make in the verdict, added to those at their doses."""
     xp, stakes = array_namespace(at), pull.stakes
     effect, harm = p.noises
-    guess = xp.where(xp.isnan(stakes.harm), p.limit, stakes.harm)  # at the limit nothing is bet
+    guess = xp.where(xp.isfinite(stakes.harm), stakes.harm, p.limit)  # at the limit nothing is bet
     limit = xp.zeros_like(guess) + p.limit
     over, under = (harm.bet(pull.harm, pull.n, limit, guess, above=above) for above in (True, False))
-    below, above = (xp.where(xp.isnan(x), 0.0, x) for x in (stakes.below, stakes.above))
+    if p.levels is not None:  # between levels a dose above the largest safe one may be safe too
+        given = xp.zeros_like(at[..., 0, 0]) + put(at[..., 0, 0], came, pull.dose)
+        under = xp.where(rows(round_down(p, given) == given, came), under, 0.0)
+    below, above = (xp.where((x > 0) & (x < HUGE), x, 0.0) for x in (stakes.below, stakes.above))
     led = xp.where(above > 0, under, 0.0)
     sums = [x for size in (below, above) for x in sums_of_bets(effect, size, pull)]
     new = xp.stack([xp.zeros_like(pull.n), pull.n, pull.effect, over, under, led, *sums], axis=-1)
