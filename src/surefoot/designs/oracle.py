@@ -3,7 +3,7 @@
 Nothing is left to find out about harm, so what a safe design needs beyond its pulls is the price of not knowing. It
 stops by the bets of our own designs, with all of delta for the verdict. Pulls go to the leader b or to the rival a with
 the least likelihood ratio: to b while the sum over rivals of d(m_b, x_a) / d(m_a, x_a), at the common means x_a, is
-above 1, which it is not at the best shares (Garivier and Kaufmann 2016, Theorem 5); a twentieth more of the arm at a time.
+above 1, which it is not at the best shares (Garivier and Kaufmann 2016, Theorem 5); a twentieth more at a time.
 
 Naming b is wrong with probability at most delta. Suppose arm k is in truth the best, x its mean, and b another. The
 bets that readings of b have a mean above x (which it is not) and those that readings of k have one below x (which it is
@@ -31,7 +31,7 @@ from .track_and_stop import OneDose, OneDoseState, likelihood_ratio
 DIFFERENCE = Mixture(top=2.0, ratio=2.0, dense=7, below=6, above=2)
 
 
-GROWTH = 0.05  # a round adds a twentieth to the pulls of one arm
+GROWTH = 0.05  # a round adds a twentieth to the pulls of one arm, and more where there are many: there rounds are too
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Oracle(OneDose):
         parts = np.where(down > 1e-12, up / np.maximum(down, 1e-12), (n / np.maximum(n_b, 1.0)) ** 2)
         ahead = np.sum(np.where(rival, parts, 0.0), axis=1, keepdims=True) > 1
         arm = np.where(ahead | ~np.any(rival, axis=1, keepdims=True), leader, weakest)
-        return np.where(arms == arm, np.maximum(np.ceil(GROWTH * n), 1.0), 0.0)
+        return np.where(arms == arm, np.maximum(np.ceil(max(GROWTH, 0.002 * n.shape[1]) * n), 1.0), 0.0)
 
     def enough(self, s: OneDoseState, leader: Array, mean: Array) -> Array:
         p, n = s.problem, s.n.astype(float)
