@@ -166,7 +166,6 @@ def play(
 ) -> dict[str, Any]:  # fmt: skip
     """One chunk of trials, from start to end. `tick` is told after every turn how many have ended."""
     noise, randomness = (np.random.default_rng(s) for s in seed.spawn(2))
-    ceiling = problem.ceiling + 1e-9 * max(abs(problem.ceiling), 1e-300)
     limit = problem.limit + 1e-9 * max(abs(problem.limit), 1e-300)
     out: dict[str, Any] = {
         k: np.zeros(trials, dtype=np.int64) for k in ("pulls", "rounds", "ending", "unsafe_pulls", "over_pulls")
@@ -195,7 +194,7 @@ def play(
         over = np.where(mean_harm > limit, n, 0)
         if over.any():
             out["over_pulls"][rows] += over.sum(axis=1)
-            out["unsafe_pulls"][rows] += np.where(mean_harm > ceiling, n, 0).sum(axis=1)
+            out["unsafe_pulls"][rows] += np.where(scenario.unsafe(problem, dose, mean_harm), n, 0).sum(axis=1)
             out["excess"][rows] += (over * (mean_harm - problem.limit)).sum(axis=1)
         _count_doses(by_arm, problem, truth, dose, n)
         if story is not None:

@@ -30,7 +30,7 @@ KINDS: tuple[type[Design], ...] = (
 )
 DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 
-DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic"}
+DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic", "levels": "surefoot-levels"}
 
 
 def default(shape: str) -> str:

@@ -1,0 +1,367 @@
+"""The evidence of Surefoot-Levels: arms with ordered levels, of which nothing is known but that effect and harm never
+fall from one to the next. Theorem 3 of docs/guarantees.md.
+
+b is an arm's largest level whose harm is at or below the limit; its value is the effect there. All evidence is of one
+kind: sums of readings whose cohort staked them on a bet, and the log wealth of a mixture of such bets (`wager`).
+
+    stake   the bet on a reading at level l                what it speaks against
+    calm    harm is below the ceiling, limit + slack       the ceiling is passed at or below l
+    low     harm is below the limit                        b < l
+    high    harm is above the limit                        b >= l
+    below   the effect is below x                          value >= x, for b <= l
+    above   the effect is above x                          value <= x, for b >= l
+
+Levels. Level j is certified when the calm wealth of levels j and above is enough: from the first level above the
+ceiling on all are above it, so that is one fixed wager and no union over levels is paid. A level may be given when the
+one just below it is certified; the first is known to be safe.
+
+Verdict. "Arm k is best" says: at x = value of k, every other arm's value is at most x. For fixed x and b of every arm
+the product of wagers (`Terms.rival` of k, `Terms.led` of the others) is one wager against that, in which every pull is
+bet once; the claim is refuted when its infimum over all x and all b is enough. No certificate enters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like, put, rows
+from ..bounds import Mixture, added, atoms, log_sum
+from ..problem import Noise, Problem
+from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
+from .compose import Evidence
+from .recommend import isotonic
+from .settle import conclude
+
+# Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
+CALM, GOOD, OVER, VERDICT = 0.1, 0.05, 0.05, 0.8
+STAKES = ("calm", "low", "high", "below", "above")
+HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b where readings may be dependent
+CELLS = 24
+
+# How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
+FAR = Mixture(top=2.8, ratio=2.0, dense=3, below=6, tails=0.1, nothing=0.02)  # the ceiling
+NEAR = Mixture(top=1.2, ratio=2.0, dense=3, below=7, above=1, tails=0.12, nothing=0.03)  # the limit
+GAP = Mixture(top=1.6, ratio=2.0, dense=4, below=7, above=1, tails=0.1, nothing=0.04)  # x
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelsState(State):
+    """Sums at every level, (trials, arms, levels): of all readings, and of those staked on each bet."""
+
+    n: Array
+    effect: Array
+    harm: Array
+    count: Array  # (trials, arms, levels, stakes)
+    total: Array
+    calm: Array  # (trials, arms): the highest certified level
+    barred: Array  # the lowest level shown to be above the ceiling; inf where none is
+    least: Array  # log of the evidence against "this arm is best" as it stands
+    against: Array  # and the most that it ever was
+    x: Array  # the value at which it is least
+
+
+def wager(count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool) -> tuple[Array, Array]:
+    """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x.
+
+    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x. Others: Robbins' mixture.
+    """
+    xp, sign = array_namespace(total), 1.0 if above else -1.0
+    g, log_weight = atoms(prior, total)
+    g = sign * g
+    if noise.kind == "bernoulli":
+        rise = xp.expm1(g)
+        chance = 1 + xp.clip(x, 0.0, 1.0) * rise  # a mean is never outside [0, 1], whatever x is
+        value, part = log_sum(g * total - count * xp.log(chance) + log_weight)
+        return value, -count * added(part * (rise / chance))
+    g = g / noise.scale
+    value, part = log_sum(g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight)
+    return value, -count * added(part * g)
+
+
+class Terms(NamedTuple):
+    """What the verdict needs of every arm, for b at each level: (trials, arms, levels)."""
+
+    noise: Noise
+    together: bool  # whether the two readings of one pull may be bet on in one product: they are independent
+    below: tuple[Array, Array]  # count and total at levels b and above
+    above: tuple[Array, Array]  # at levels b and below
+    high_before: Array  # wealth `high` of the levels below b
+    high: Array  # and at b
+    low_after: Array  # wealth `low` of the levels above b
+    real: Array  # whether there is such a level
+
+    def take(self, index: Array) -> Terms:
+        xp = array_namespace(index)
+
+        def cut(a: Array) -> Array:
+            return xp.take(a, index, axis=0)
+
+        pairs = [(cut(n), cut(y)) for n, y in (self.below, self.above)]
+        return Terms(self.noise, self.together, pairs[0], pairs[1], *map(cut, self[4:]))
+
+    def mixed(self, effect: Array) -> tuple[Array, Array]:
+        """The wagers on harm below b, and on harm and effect from b on; and the part of the effect in the latter."""
+        xp = array_namespace(effect)
+        before, here = self.high_before[..., None], self.high[..., None]
+        if self.together:
+            return before + here + effect, xp.ones_like(effect)
+        a, b = math.log(HARM_SHARE) + here, math.log(1 - HARM_SHARE) + effect
+        top = xp.maximum(a, b)
+        value = top + xp.log(xp.exp(a - top) + xp.exp(b - top))
+        return before + value, xp.exp(b - value)
+
+    def rival(self, x: Array) -> tuple[Array, Array]:
+        """Log wealth against "value >= x, largest safe level b", and its slope: (trials, arms, levels, x)."""
+        xp = array_namespace(x)
+        n, y = (z[..., None] for z in self.below)
+        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, above=False)
+        value, part = self.mixed(effect)
+        return xp.where(self.real[..., None], value, xp.inf), part * slope
+
+    def led(self, x: Array) -> tuple[Array, Array]:
+        """The same against "value <= x, largest safe level b"; x is (trials, arms, x)."""
+        xp = array_namespace(x)
+        n, y = (z[..., None] for z in self.above)
+        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, above=True)
+        return xp.where(self.real[..., None], value + self.low_after[..., None], xp.inf), slope
+
+    def floors(self) -> tuple[Array, Array]:
+        """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
+        xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
+        down, up = (xp.where(n > 0, nothing, 0.0) for n, _ in (self.below, self.above))
+        rival = xp.where(self.real, self.mixed(down[..., None])[0][..., 0], xp.inf)
+        return xp.min(rival, axis=2), xp.min(xp.where(self.real, self.low_after + up, xp.inf), axis=2)
+
+
+def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, Array]:
+    """Evidence against "k is best" for every k, in cells of x: the least in each, and that in the middle of each.
+
+    Every term is convex in x for fixed b, so its tangent at the middle bounds it from below; the least tangent over b
+    is concave, and so is their sum over arms: it is least at an end of the cell. `shift`, (trials, arms): the values of
+    these arms are compared with x - shift.
+    """
+    xp = array_namespace(left)
+    middle, half = 0.5 * (left + right), 0.5 * (right - left)
+    (u, du), (v, dv) = t.rival(middle), t.led(middle[:, None, :] - shift[..., None])
+    half = half[:, None, None, :]
+
+    def summed(way: float) -> Array:
+        mine, theirs = xp.min(u + way * half * du, axis=2), xp.min(v + way * half * dv, axis=2)
+        return mine + xp.sum(theirs, axis=1, keepdims=True) - theirs
+
+    return xp.minimum(summed(-1.0), summed(1.0)), summed(0.0)
+
+
+def beyond(t: Terms, low: Array, high: Array, shift: Array) -> Array:
+    """The least evidence where x is below `low` or above `high`, (trials, arms): what was never bet cannot be lost."""
+    xp = array_namespace(low)
+    floor_u, floor_v = t.floors()
+    u = xp.min(t.rival(high[:, None])[0][..., 0], axis=2)
+    v = xp.min(t.led(low[:, None, None] - shift[..., None])[0][..., 0], axis=2)
+    under = floor_u + xp.sum(v, axis=1, keepdims=True) - v
+    over = u + xp.sum(floor_v, axis=1, keepdims=True) - floor_v
+    return xp.minimum(under, over)
+
+
+class LevelsEvidence(Evidence[LevelsState]):
+    """Certified levels, and which claims "this arm is best" are refuted."""
+
+    theorem: ClassVar[str] = "surefoot-levels/1"
+
+    def begin(self, problem: Problem, trials: int, xp: Any) -> LevelsState:
+        first = blank(problem, trials, xp)
+        assert problem.levels is not None
+        zero = xp.zeros((trials, *problem.levels.shape), dtype=xp.float64)
+        bets = xp.zeros((*zero.shape, len(STAKES)), dtype=xp.float64)
+        none = xp.zeros_like(first["safe"])
+        return LevelsState(
+            **first, n=zero, effect=zero, harm=zero, count=bets, total=bets, calm=none, barred=none + xp.inf,
+            least=none, against=none, x=none,
+        )  # fmt: skip
+
+    def stakes(self, problem: Problem) -> tuple[str, ...]:
+        """A reading is staked on a bet where its number is above 0."""
+        return STAKES
+
+    def certified(self, state: LevelsState) -> Array:
+        """One level above the highest that is certified, and below what is barred."""
+        xp = array_namespace(state.pulls)
+        top = xp.minimum(state.calm + 1, like(state.calm, state.problem.largest))
+        return xp.maximum(xp.minimum(top, state.barred - 1), xp.zeros_like(top))
+
+    def learn(self, state: LevelsState, cohort: Cohort, outcome: Outcome) -> LevelsState:
+        s = self.certify(self.add(state, cohort, outcome))
+        return self.judge(replace(s, rounds=s.rounds + 1))
+
+    def add(self, s: LevelsState, cohort: Cohort, outcome: Outcome) -> LevelsState:
+        """With these readings in the sums of their levels; a dose that is no level is set aside."""
+        xp = array_namespace(s.pulls)
+        here = (cohort.dose[..., None] == like(s.safe, s.problem.levels)) & (outcome.n > 0)[..., None]
+        n, effect, harm = (
+            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0) for x in (outcome.n, outcome.effect, outcome.harm)
+        )
+        staked = xp.astype(cohort.stakes > 0, xp.float64)[:, :, None, :]
+        reading = xp.stack([harm, harm, harm, effect, effect], axis=-1)
+        return replace(
+            s, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
+            count=s.count + n[..., None] * staked, total=s.total + reading * staked,
+        )  # fmt: skip
+
+    def harms(self, s: LevelsState, stake: str, bound: float, prior: Mixture, above: bool) -> Array:
+        """Log wealth at every level of the bets that harm is above (or below) a bound."""
+        k = STAKES.index(stake)
+        n, z = s.count[..., k], s.total[..., k]
+        return wager(n, z, n * 0.0 + bound, s.problem.noises[1], prior, above)[0]
+
+    def certify(self, s: LevelsState) -> LevelsState:
+        """Levels calm and good, in order from below; levels barred and over the limit, in order from above."""
+        xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
+        calm = climb(self.harms(s, "calm", p.ceiling, FAR, above=False), math.log(d / (CALM * p.delta)))
+        good = climb(self.harms(s, "low", p.limit, NEAR, above=False), math.log(d / (GOOD * p.delta)))
+        barred = descend(self.harms(s, "high", p.ceiling, NEAR, above=True), math.log(d / (OVER * p.delta)))
+        over = descend(self.harms(s, "high", p.limit, NEAR, above=True), math.log(d / (OVER * p.delta)))
+        last = like(s.safe, p.largest)
+        return replace(
+            s, calm=xp.maximum(s.calm, xp.minimum(calm, last)), safe=xp.maximum(s.safe, xp.minimum(good, last)),
+            barred=xp.minimum(s.barred, barred), unsafe=xp.minimum(s.unsafe, over - 1),
+        )  # fmt: skip
+
+    def terms(self, s: LevelsState) -> Terms:
+        xp, p = array_namespace(s.pulls), s.problem
+        low, high = (self.harms(s, k, p.limit, NEAR, above=k == "high") for k in ("low", "high"))
+        below, above = (STAKES.index(k) for k in ("below", "above"))
+        real = xp.isfinite(like(s.safe, p.levels)) & (s.n >= 0)
+        return Terms(
+            p.noises[0], p.signals == "independent",
+            (from_top(s.count[..., below]), from_top(s.total[..., below])),
+            tuple(xp.cumulative_sum(z[..., above], axis=-1) for z in (s.count, s.total)),
+            xp.cumulative_sum(high, axis=-1) - high, high, from_top(low) - low, real,
+        )  # fmt: skip
+
+    def span(self, s: LevelsState) -> tuple[Array, Array]:
+        """The values between which evidence can be weak: from the least rival's effect to the most of those that led."""
+        xp, unit = array_namespace(s.pulls), s.problem.noises[0].scale
+        n, y = (xp.sum(z, axis=2) for z in (s.count, s.total))
+        mean = y / xp.maximum(n, 1.0)
+        low = xp.min(xp.where(n[..., 3] > 0, mean[..., 3], xp.inf), axis=1)
+        high = xp.max(xp.where(n[..., 4] > 0, mean[..., 4], -xp.inf), axis=1)
+        low, high = xp.where(xp.isfinite(low), low, high - unit), xp.where(xp.isfinite(high), high, low + unit)
+        low, high = (xp.where(xp.isfinite(z), z, e) for z, e in ((low, 0.0), (high, unit)))
+        least = 2 * unit / xp.sqrt(1.0 + xp.sum(n[..., 3] + n[..., 4], axis=1))
+        pad = xp.maximum(0.1 * (high - low), 0.5 * (least - (high - low)))
+        return low - pad, high + pad
+
+    def judge(self, s: LevelsState) -> LevelsState:
+        """Who is refuted, who is stopped, and what that leaves."""
+        xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
+        goal, none = math.log(1 / (VERDICT * p.delta)), xp.zeros_like(s.safe)
+        t, (low, high) = self.terms(s), self.span(s)
+        step = like(s.safe, [k / CELLS for k in range(CELLS + 1)]) * (high - low)[:, None] + low[:, None]
+        left, right = step[:, :-1], step[:, 1:]
+        cells, seen = against(t, left, right, none)
+        outer = beyond(t, low, high, none)
+        at = xp.argmin(seen, axis=2)
+        s = replace(s, least=xp.minimum(xp.min(cells, axis=2), outer), x=xp.take_along_axis(0.5 * (left + right), at, axis=1))
+        live = s.standing == ACTIVE
+        s = replace(s, least=self.refine(t, s.least, live, goal, outer, left, right, cells, seen, none))
+        s = replace(s, against=xp.maximum(s.against, s.least))
+
+        alarm = s.unsafe < 0
+        harm_at_start = xp.where(alarm, p.limit + 1e-9 * max(abs(p.limit), 1.0), -xp.inf)
+        live = live & ~alarm
+        leader = xp.argmin(xp.where(live, s.least, xp.inf), axis=1)
+        near = xp.zeros_like(live)
+        if p.tolerance is not None:
+            shift = xp.where(xp.arange(d, device=device(none)) == leader[:, None], p.tolerance, none)
+            cells, seen = against(t, left, right, shift)
+            outer = beyond(t, low, high, shift)
+            found = xp.minimum(xp.min(cells, axis=2), outer)
+            near = self.refine(t, found, live, goal, outer, left, right, cells, seen, shift) >= goal
+        s = replace(s, estimate=value(s))
+        return conclude(s, harm_at_start, leader, s.against >= goal, near, s.x, s.x)
+
+    def refine(
+        self, t: Terms, least: Array, which: Array, goal: float, outer: Array, left: Array, right: Array,
+        cells: Array, seen: Array, shift: Array,
+    ) -> Array:  # fmt: skip
+        """`least` with finer cells where they decide: the four weakest are split, again and again."""
+        xp = array_namespace(least)
+        which = which & (least < goal) & (xp.min(seen, axis=2) >= goal) & (outer >= goal)
+        if not bool(xp.any(which)):
+            return least
+        row, arm = xp.nonzero(which)
+        t, shift, outer = t.take(row), xp.take(shift, row, axis=0), rows(outer, which)
+        left, right, bound = xp.take(left, row, axis=0), xp.take(right, row, axis=0), rows(cells, which)
+        rest, found = outer, rows(least, which)
+        for _ in range(8):
+            order = xp.argsort(bound, axis=1)
+            rest = xp.minimum(rest, xp.min(xp.take_along_axis(bound, order[:, 4:], axis=1), axis=1))
+            worst = order[:, :4]
+            left, right = (xp.take_along_axis(z, worst, axis=1) for z in (left, right))
+            edges = left[..., None] + (right - left)[..., None] * like(left, [k / 6 for k in range(7)])
+            left, right = (xp.reshape(z, (z.shape[0], -1)) for z in (edges[..., :-1], edges[..., 1:]))
+            cells, seen = (xp.take_along_axis(z, arm[:, None, None], axis=1)[:, 0, :] for z in against(t, left, right, shift))
+            bound = cells
+            found = xp.maximum(found, xp.minimum(rest, xp.min(bound, axis=1)))
+            if not bool(xp.any((found < goal) & (xp.min(seen, axis=1) >= goal) & (rest >= goal))):
+                break
+        return put(least, which, found)
+
+    def verdict(self, state: LevelsState, verdict: Verdict) -> Verdict:
+        """With bounds on values that hold together, for all arms at all times, with probability 1 - delta: by the same
+        wagers, at a share of delta for each arm and side. They are a statement of their own, beside the verdict."""
+        xp, p, s = array_namespace(state.pulls), state.problem, state
+        goal, t, (low, high) = math.log(2 * len(p.arms) / p.delta), self.terms(s), self.span(s)
+        wide = high - low
+        x = (low - wide)[:, None] + 3 * wide[:, None] * like(low, [k / 120 for k in range(121)])
+        u, v = xp.min(t.rival(x)[0], axis=2), xp.min(t.led(x[:, None, :] + 0.0 * s.safe[..., None])[0], axis=2)
+        lower = xp.max(xp.where(v >= goal, x[:, None, :], -xp.inf), axis=2)
+        upper = xp.min(xp.where(u >= goal, x[:, None, :], xp.inf), axis=2)
+        return replace(verdict, lower=lower, upper=upper)
+
+
+def from_top(x: Array) -> Array:
+    """Sums over levels from each one to the last."""
+    xp = array_namespace(x)
+    return xp.flip(xp.cumulative_sum(xp.flip(x, axis=-1), axis=-1), axis=-1)
+
+
+def climb(wealth: Array, goal: float) -> Array:
+    """The highest level up to which all of them, from the second on, have `goal` at and above them."""
+    xp = array_namespace(wealth)
+    passed = xp.astype(from_top(wealth) >= goal, xp.float64)[..., 1:]
+    return xp.sum(xp.cumulative_prod(passed, axis=-1), axis=-1)
+
+
+def descend(wealth: Array, goal: float) -> Array:
+    """The lowest level from which on all have `goal` at and below them; inf where there is none."""
+    xp, L = array_namespace(wealth), wealth.shape[-1]
+    passed = xp.flip(xp.astype(xp.cumulative_sum(wealth, axis=-1) >= goal, xp.float64), axis=-1)
+    many = xp.sum(xp.cumulative_prod(passed, axis=-1), axis=-1)
+    return xp.where(many > 0, L - many, xp.inf)
+
+
+def means(s: LevelsState) -> tuple[Array, Array]:
+    """Estimates of effect and harm at every level that never fall."""
+    return isotonic(s.effect, s.n), isotonic(s.harm, s.n)
+
+
+def seems_safe(s: LevelsState, harm: Array) -> Array:
+    """The highest level tried whose estimated harm is at or below the limit; the first if there is none."""
+    xp = array_namespace(s.pulls)
+    level = like(s.safe, [float(k) for k in range(s.n.shape[-1])])
+    tried = level <= xp.max(xp.where(s.n > 0, level, 0.0), axis=-1, keepdims=True)
+    return xp.max(xp.where(tried & (harm <= s.problem.limit), level, 0.0), axis=-1)
+
+
+def value(s: LevelsState) -> Array:
+    """The estimated effect at the level that seems to be the largest safe one; -inf before the first reading."""
+    xp = array_namespace(s.pulls)
+    effect, harm = means(s)
+    at = xp.astype(seems_safe(s, harm), xp.int64)
+    found = xp.take_along_axis(effect, at[..., None], axis=-1)[..., 0]
+    return xp.where(xp.isnan(found), -xp.inf, found)
