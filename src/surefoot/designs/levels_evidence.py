@@ -62,6 +62,7 @@ class LevelsState(State):
     least: Array  # log of the evidence against "this arm is best" as it stands
     against: Array  # and the most that it ever was
     x: Array  # the value at which it is least
+    alarm: Array  # whether harm at the first level is shown to be above the limit
 
 
 def wager(count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool) -> tuple[Array, Array]:
@@ -92,7 +93,8 @@ class Terms(NamedTuple):
     high_before: Array  # wealth `high` of the levels below b
     high: Array  # and at b
     low_after: Array  # wealth `low` of the levels above b
-    real: Array  # whether there is such a level
+    may_rival: Array  # whether b can be there: at or below every level shown to be over the limit
+    may_led: Array  # at or above every level shown to be good
 
     def take(self, index: Array) -> Terms:
         xp = array_namespace(index)
@@ -120,21 +122,21 @@ class Terms(NamedTuple):
         n, y = (z[..., None] for z in self.below)
         effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, above=False)
         value, part = self.mixed(effect)
-        return xp.where(self.real[..., None], value, xp.inf), part * slope
+        return xp.where(self.may_rival[..., None], value, xp.inf), part * slope
 
     def led(self, x: Array) -> tuple[Array, Array]:
         """The same against "value <= x, largest safe level b"; x is (trials, arms, x)."""
         xp = array_namespace(x)
         n, y = (z[..., None] for z in self.above)
         value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, above=True)
-        return xp.where(self.real[..., None], value + self.low_after[..., None], xp.inf), slope
+        return xp.where(self.may_led[..., None], value + self.low_after[..., None], xp.inf), slope
 
     def floors(self) -> tuple[Array, Array]:
         """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
         xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
         down, up = (xp.where(n > 0, nothing, 0.0) for n, _ in (self.below, self.above))
-        rival = xp.where(self.real, self.mixed(down[..., None])[0][..., 0], xp.inf)
-        return xp.min(rival, axis=2), xp.min(xp.where(self.real, self.low_after + up, xp.inf), axis=2)
+        rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
+        return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
 
 
 def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, Array]:
@@ -156,15 +158,15 @@ def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, A
     return xp.minimum(summed(-1.0), summed(1.0)), summed(0.0)
 
 
-def beyond(t: Terms, low: Array, high: Array, shift: Array) -> Array:
-    """The least evidence where x is below `low` or above `high`, (trials, arms): what was never bet cannot be lost."""
+def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Array]:
+    """The least evidence where x is below `low`, and above `high`, (trials, arms): what was never bet cannot be lost."""
     xp = array_namespace(low)
     floor_u, floor_v = t.floors()
     u = xp.min(t.rival(high[:, None])[0][..., 0], axis=2)
     v = xp.min(t.led(low[:, None, None] - shift[..., None])[0][..., 0], axis=2)
     under = floor_u + xp.sum(v, axis=1, keepdims=True) - v
     over = u + xp.sum(floor_v, axis=1, keepdims=True) - floor_v
-    return xp.minimum(under, over)
+    return under, over
 
 
 class LevelsEvidence(Evidence[LevelsState]):
@@ -180,7 +182,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         none = xp.zeros_like(first["safe"])
         return LevelsState(
             **first, n=zero, effect=zero, harm=zero, count=bets, total=bets, calm=none, barred=none + xp.inf,
-            least=none, against=none, x=none,
+            least=none, against=none, x=none, alarm=none > 0,
         )  # fmt: skip
 
     def stakes(self, problem: Problem) -> tuple[str, ...]:
@@ -227,19 +229,22 @@ class LevelsEvidence(Evidence[LevelsState]):
         last = like(s.safe, p.largest)
         return replace(
             s, calm=xp.maximum(s.calm, xp.minimum(calm, last)), safe=xp.maximum(s.safe, xp.minimum(good, last)),
-            barred=xp.minimum(s.barred, barred), unsafe=xp.minimum(s.unsafe, over - 1),
+            barred=xp.minimum(s.barred, barred), unsafe=xp.minimum(s.unsafe, xp.maximum(over - 1, xp.zeros_like(over))),
+            alarm=s.alarm | (over < 1),
         )  # fmt: skip
 
     def terms(self, s: LevelsState) -> Terms:
         xp, p = array_namespace(s.pulls), s.problem
         low, high = (self.harms(s, k, p.limit, NEAR, above=k == "high") for k in ("low", "high"))
         below, above = (STAKES.index(k) for k in ("below", "above"))
-        real = xp.isfinite(like(s.safe, p.levels)) & (s.n >= 0)
+        level = like(s.safe, p.levels)
+        real = xp.isfinite(level) & (s.n >= 0)
         return Terms(
             p.noises[0], p.signals == "independent",
             (from_top(s.count[..., below]), from_top(s.total[..., below])),
             tuple(xp.cumulative_sum(z[..., above], axis=-1) for z in (s.count, s.total)),
-            xp.cumulative_sum(high, axis=-1) - high, high, from_top(low) - low, real,
+            xp.cumulative_sum(high, axis=-1) - high, high, from_top(low) - low,
+            real & (level <= s.unsafe[..., None]), real & (level >= s.safe[..., None]),
         )  # fmt: skip
 
     def span(self, s: LevelsState) -> tuple[Array, Array]:
@@ -253,36 +258,42 @@ class LevelsEvidence(Evidence[LevelsState]):
         low, high = (xp.where(xp.isfinite(z), z, e) for z, e in ((low, 0.0), (high, unit)))
         least = 2 * unit / xp.sqrt(1.0 + xp.sum(n[..., 3] + n[..., 4], axis=1))
         pad = xp.maximum(0.1 * (high - low), 0.5 * (least - (high - low)))
-        return low - pad, high + pad
+        return low - pad, high + pad + (s.problem.tolerance or 0.0)
 
     def judge(self, s: LevelsState) -> LevelsState:
         """Who is refuted, who is stopped, and what that leaves."""
         xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
-        goal, none = math.log(1 / (VERDICT * p.delta)), xp.zeros_like(s.safe)
-        t, (low, high) = self.terms(s), self.span(s)
-        step = like(s.safe, [k / CELLS for k in range(CELLS + 1)]) * (high - low)[:, None] + low[:, None]
-        left, right = step[:, :-1], step[:, 1:]
-        cells, seen = against(t, left, right, none)
-        outer = beyond(t, low, high, none)
-        at = xp.argmin(seen, axis=2)
-        s = replace(s, least=xp.minimum(xp.min(cells, axis=2), outer), x=xp.take_along_axis(0.5 * (left + right), at, axis=1))
-        live = s.standing == ACTIVE
-        s = replace(s, least=self.refine(t, s.least, live, goal, outer, left, right, cells, seen, none))
+        goal, t, none = math.log(1 / (VERDICT * p.delta)), self.terms(s), xp.zeros_like(s.safe)
+        live = (s.standing == ACTIVE) & ~s.alarm
+        s = replace(s, estimate=value(s))
+        s = self.weigh(s, t, live, none)
         s = replace(s, against=xp.maximum(s.against, s.least))
 
-        alarm = s.unsafe < 0
-        harm_at_start = xp.where(alarm, p.limit + 1e-9 * max(abs(p.limit), 1.0), -xp.inf)
-        live = live & ~alarm
-        leader = xp.argmin(xp.where(live, s.least, xp.inf), axis=1)
-        near = xp.zeros_like(live)
+        # The arm to be named: of those not refuted the one with the largest estimate
+        out, near = s.against >= goal, xp.zeros_like(live)
+        guess = xp.where(live & ~out, xp.maximum(s.estimate, none - 1e300), xp.where(live, -1e301 - s.against, -xp.inf))
+        leader = xp.argmax(guess, axis=1)
         if p.tolerance is not None:
-            shift = xp.where(xp.arange(d, device=device(none)) == leader[:, None], p.tolerance, none)
-            cells, seen = against(t, left, right, shift)
-            outer = beyond(t, low, high, shift)
-            found = xp.minimum(xp.min(cells, axis=2), outer)
-            near = self.refine(t, found, live, goal, outer, left, right, cells, seen, shift) >= goal
-        s = replace(s, estimate=value(s))
-        return conclude(s, harm_at_start, leader, s.against >= goal, near, s.x, s.x)
+            s = self.weigh(s, t, live, xp.where(xp.arange(d, device=device(none)) == leader[:, None], p.tolerance, none))
+            near = s.least >= goal
+        harm_at_start = xp.where(s.alarm, p.limit + 1e-9 * max(abs(p.limit), 1.0), none - xp.inf)
+        return conclude(s, harm_at_start, leader, out, near, s.x, s.x)
+
+    def weigh(self, s: LevelsState, t: Terms, live: Array, shift: Array) -> LevelsState:
+        """With the evidence against the claims of all arms and where it is least. `shift`: see `against`."""
+        xp, goal = array_namespace(s.pulls), math.log(1 / (VERDICT * s.problem.delta))
+        low, high = self.span(s)
+        edges = like(s.safe, [k / CELLS for k in range(CELLS + 1)]) * (high - low)[:, None] + low[:, None]
+        left, right = edges[:, :-1], edges[:, 1:]
+        cells, seen = against(t, left, right, shift)
+        outer = beyond(t, low, high, shift)
+        at = xp.argmin(seen, axis=2)
+        x = xp.take_along_axis(0.5 * (left + right), at, axis=1)
+        under, over = (z < xp.min(seen, axis=2) for z in outer)
+        x = xp.where(under, low[:, None], xp.where(over, high[:, None], x))
+        outer = xp.minimum(*outer)
+        least = xp.minimum(xp.min(cells, axis=2), outer)
+        return replace(s, x=x, least=self.refine(t, least, live, goal, outer, left, right, cells, seen, shift))
 
     def refine(
         self, t: Terms, least: Array, which: Array, goal: float, outer: Array, left: Array, right: Array,

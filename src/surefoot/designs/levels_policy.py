@@ -20,7 +20,7 @@ from ..arrays import Array, like, pick
 from ..problem import Noise, Shape, number
 from .base import ACTIVE, Cohort
 from .compose import Composed, Evidence, Policy
-from .levels_evidence import STAKES, LevelsEvidence, LevelsState, means, seems_safe, value
+from .levels_evidence import STAKES, LevelsEvidence, LevelsState, means, seems_safe
 
 
 class Look(NamedTuple):
@@ -33,42 +33,49 @@ class Look(NamedTuple):
     rival: Array  # (trials,): of the others, the one whose claim to be best has the least evidence against it
     x: Array  # the value at which that claim is weakest
     flags: Array  # (trials, arms, levels, stakes): which bets a reading would be staked on
-    worth: Array  # the same: how many nats it would be worth to each
+    nats: dict[str, Array]  # how many nats a reading might tell, by bet
 
 
-def look(s: LevelsState, margin: float) -> Look:
-    """`margin`: what differs by less than so many standard errors is not bet on."""
+def look(s: LevelsState, margin: float, hope: float) -> Look:
+    """`margin`: what differs by less than so many standard errors is not bet on. `hope`: by how many of them a mean is
+    taken to be better than estimated when it is asked where to pull; it grows slowly, so no level is left for ever."""
     xp, p, level = array_namespace(s.pulls), s.problem, levels(s)
     effect, harm = means(s)
     live, arms = s.standing == ACTIVE, xp.arange(s.safe.shape[1], device=device(s.pulls))
-    error, wrong = (margin * spread(noise, mean, s.n) for noise, mean in zip(p.noises, (effect, harm), strict=True))
+    error, wrong = (spread(noise, mean, s.n) for noise, mean in zip(p.noises, (effect, harm), strict=True))
     top = xp.max(xp.where(s.n > 0, level, -1.0), axis=-1)
     safe = seems_safe(s, harm)
-    fine = seems_safe(s, harm - wrong)
-    climbing = live & (top <= fine) & (top < like(top, p.largest)) & (top + 1 < s.barred)
+    climbing = live & (top <= seems_safe(s, harm - margin * wrong)) & (top < like(top, p.largest)) & (top + 1 < s.barred)
 
-    worth = xp.maximum(value(s), like(top, -1e300))
+    worth = xp.maximum(s.estimate, like(top, -1e300))
     leader = xp.argmax(xp.where(live, worth, -xp.inf), axis=1)
     leads = arms == leader[:, None]
     rival = xp.argmin(xp.where(live & ~leads, s.least, xp.inf), axis=1)
     gap = xp.where(xp.isfinite(worth), pick(worth, leader) - worth, 0.0)
-    x = xp.clip(s.x, worth + 0.25 * gap, worth + 0.75 * gap)
-    x = xp.where(leads, pick(x, rival), x)[..., None] + 0.0 * s.n
-    weakest = pick(s.x, rival)[..., None] + 0.0 * s.n
-    limit, ceiling = x * 0.0 + p.limit, x * 0.0 + p.ceiling
+    inner = xp.clip(s.x, worth + 0.1 * gap, worth + 0.9 * gap)  # where effects are bet on
+    inner = xp.where(leads, pick(inner, rival), inner)
+    x = pick(s.x, rival) + 0.0 * inner  # where the claim is weakest
+    if p.tolerance is not None:  # the leader need only be better than that
+        inner, x = (xp.where(leads, z - p.tolerance, z) for z in (inner, x))
 
-    seen, settled = s.n > 0, (s.n > 0) & ~climbing[..., None]
-    flags = {
-        "calm": (level > s.calm[..., None]) & ~(seen & (harm > ceiling)),
-        "low": seen & (harm + wrong < limit),
-        "high": seen & (harm - wrong > limit),
-        "below": settled & ~leads[..., None] & (effect + error < x),
-        "above": settled & leads[..., None] & (effect - error > x),
+    seen, settled, leads = s.n > 0, (s.n > 0) & ~climbing[..., None], leads[..., None]
+    on = {
+        "calm": (level > s.calm[..., None]) & ~(seen & (harm > p.ceiling)),
+        "low": seen & (harm + margin * wrong < p.limit),
+        "high": seen & (harm - margin * wrong > p.limit),
+        "below": settled & ~leads & (effect + margin * error < inner[..., None]),
+        "above": settled & leads & (effect - margin * error > inner[..., None]),
     }
-    tested = {"calm": (harm, ceiling), "low": (harm, limit), "high": (harm, limit), "below": (xp.minimum(effect, weakest), weakest), "above": (xp.maximum(effect, weakest), weakest)}
-    on = xp.stack([xp.astype(flags[name], xp.float64) for name in STAKES], axis=-1)
-    nats = xp.stack([tells(p.noises[int(name in STAKES[:3])], *tested[name]) for name in STAKES], axis=-1)
-    return Look(top, safe, climbing, leader, rival, weakest[:, 0, 0], on, xp.where(on > 0, nats, 0.0))
+    more = hope * xp.sqrt(xp.log(2.0 + xp.astype(s.pulls, xp.float64)) / 6)[:, None, None]
+    down, up, x, inner = effect - more * error, effect + more * error, x[..., None] + 0.0 * s.n, inner[..., None]
+    nats = {
+        "low": tells(p.noises[1], harm - more * wrong, p.limit + 0.0 * s.n, above=False),
+        "high": tells(p.noises[1], harm + more * wrong, p.limit + 0.0 * s.n, above=True),
+        "below": xp.where(down < inner, tells(p.noises[0], down, x, above=False), 0.0),
+        "above": xp.where(up > inner, tells(p.noises[0], up, x, above=True), 0.0),
+    }
+    flags = xp.stack([xp.astype(on[name], xp.float64) for name in STAKES], axis=-1)
+    return Look(top, safe, climbing, leader, rival, pick(s.x, rival)[:, 0], flags, nats)
 
 
 def levels(s: LevelsState) -> Array:
@@ -84,9 +91,11 @@ def spread(noise: Noise, mean: Array, n: Array) -> Array:
     return xp.sqrt((m * (1 - m) + 0.25 / (n + 1)) / (n + 1e-9))
 
 
-def tells(noise: Noise, mean: Array, bound: Array) -> Array:
-    """How many nats a reading of this mean tells against the bound."""
+def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
+    """How many nats a reading of this mean tells for its being above (or below) the bound; 0 where it is not."""
     xp = array_namespace(mean)
+    mean = xp.maximum(mean, bound) if above else xp.minimum(mean, bound)
+    mean = xp.where(xp.isnan(mean), bound, mean)
     if noise.kind != "bernoulli":
         return (mean - bound) ** 2 / (2 * noise.scale**2)
     q, b = xp.clip(mean, 1e-6, 1 - 1e-6), xp.clip(bound, 1e-6, 1 - 1e-6)
@@ -96,11 +105,12 @@ def tells(noise: Noise, mean: Array, bound: Array) -> Array:
 @dataclass(frozen=True)
 class LevelsPolicy(Policy[LevelsState]):
     """first: pulls of the first cohorts at a new level. growth: a cohort of the contest has this share of all pulls so
-    far, and at least `first`. margin: what differs by less than so many standard errors is not bet on."""
+    far, and at least `first`. margin, hope: see `look`."""
 
     first: int = 3
     growth: float = 0.03
     margin: float = 0.5
+    hope: float = 1.0
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 
@@ -108,24 +118,28 @@ class LevelsPolicy(Policy[LevelsState]):
         number("first", self.first, least=1)
         number("growth", self.growth, least=0)
         number("margin", self.margin, least=0)
+        number("hope", self.hope, least=0)
 
     def choose(self, state: LevelsState, u: Array) -> Cohort:
         xp, s = array_namespace(state.pulls), state
-        v, arms = look(s, self.margin), xp.arange(s.safe.shape[1], device=device(s.pulls))
+        v, arms = look(s, self.margin, self.hope), xp.arange(s.safe.shape[1], device=device(s.pulls))
         climbs = xp.any(v.climbing, axis=1, keepdims=True)
         arm, level = self.contest(s, v)
         up = xp.minimum(v.top + 1, self.evidence.certified(s))
         size = xp.maximum(xp.ceil(self.growth * xp.astype(s.pulls, xp.float64)), like(s.safe, float(self.first)))
         n = xp.where(arms == arm[:, None], size[:, None], 0.0)
-        n = xp.where(climbs, xp.where(v.climbing, float(self.first), 0.0), n)
-        return Cohort(xp.where(climbs, up, level[:, None]), xp.astype(n, xp.int64))
+        here = xp.take_along_axis(s.n, xp.astype(up, xp.int64)[..., None], axis=-1)[..., 0]
+        step = xp.maximum(xp.ceil(2 * self.growth * here), like(here, float(self.first)))
+        n = xp.where(climbs, xp.where(v.climbing, step, 0.0), n)
+        dose = xp.where(climbs, up, level[:, None])
+        return Cohort(dose, xp.astype(n, xp.int64), self.staked(v, dose))
 
     def contest(self, s: LevelsState, v: Look) -> tuple[Array, Array]:
         """The arm and the level to pull, (trials,) each."""
         xp, level = array_namespace(s.pulls), levels(s)
         x, t = v.x[:, None], self.evidence.terms(s)
-        b_k, b_j = (last_least(z[0][..., 0]) for z in (t.rival(x), t.led(x[:, None, :] + 0.0 * s.safe[..., None])))
-        low, high, below, above = (v.worth[..., STAKES.index(name)] for name in STAKES[1:])
+        b_k, b_j = (last_least(z[0][..., 0]) for z in (t.rival(x), t.led(x[:, None, :] - self.shift(s, v)[..., None])))
+        low, high, below, above = (v.nats[name] for name in STAKES[1:])
         mine = xp.maximum(xp.where(level >= b_k, below, 0.0), xp.where(level <= b_k, high, 0.0))
         theirs = xp.where(level <= b_j, above, low)
 
@@ -140,12 +154,20 @@ class LevelsPolicy(Policy[LevelsState]):
         best = xp.argmax(xp.reshape(worth, (worth.shape[0], -1)), axis=1)
         return best // level.shape[0], xp.astype(best % level.shape[0], xp.float64)
 
+    def shift(self, s: LevelsState, v: Look) -> Array:
+        """By how much less than x the leader's value may be: the tolerance."""
+        xp, arms = array_namespace(s.pulls), s.safe.shape[1]
+        leads = xp.arange(arms, device=device(s.pulls)) == v.leader[:, None]
+        return xp.where(leads, s.problem.tolerance or 0.0, xp.zeros_like(s.safe))
+
     def stakes(self, state: LevelsState, cohort: Cohort) -> Array:
+        return self.staked(look(state, self.margin, self.hope), cohort.dose)
+
+    def staked(self, v: Look, dose: Array) -> Array:
         """Readings are bet on what they are expected to show."""
-        xp = array_namespace(state.pulls)
-        here = xp.astype(cohort.dose, xp.int64)[..., None, None]
-        flags = look(state, self.margin).flags
-        return xp.take_along_axis(flags, xp.broadcast_to(here, (*cohort.dose.shape, 1, len(STAKES))), axis=2)[:, :, 0, :]
+        xp = array_namespace(dose)
+        here = xp.astype(dose, xp.int64)[..., None, None]
+        return xp.take_along_axis(v.flags, xp.broadcast_to(here, (*dose.shape, 1, len(STAKES))), axis=2)[:, :, 0, :]
 
 
 def last_least(x: Array) -> Array:

@@ -18,7 +18,7 @@ def isotonic(total: Array, count: Array) -> Array:
     ends = [xp.cumulative_sum(x, axis=-1, include_initial=True) for x in (n, y)]
     n, y = (x[..., None, 1:] - x[..., :-1, None] for x in ends)  # (..., i, j): of levels i to j
     mean = xp.where(n > 0, y / xp.where(n > 0, n, 1.0), xp.inf)
-    levels = [xp.max(xp.min(mean[..., : l + 1, l:], axis=-1), axis=-1) for l in range(L)]
-    found = xp.stack(levels, axis=-1)
+    least = (xp.min(mean[..., : l + 1, l:], axis=-1) for l in range(L))
+    found = xp.stack([xp.max(xp.where(xp.isinf(x), -xp.inf, x), axis=-1) for x in least], axis=-1)
     some = xp.sum(xp.astype(count, xp.float64), axis=-1, keepdims=True) > 0
     return xp.where(some, found, xp.nan)
