@@ -7,6 +7,8 @@ from typing import Any
 
 from ..problem import SurefootError, choice
 from .base import Cohort, Design, Outcome, Verdict
+from .clinic import Boin, ThreePlusThree
+from .levels_policy import SurefootLevels
 from .linear import SafeBAILinear
 from .monotonic import SafeBAIMonotonic
 from .oracle import Oracle
@@ -20,6 +22,7 @@ from .unconstrained import Unconstrained
 KINDS: tuple[type[Design], ...] = (
     SurefootLinear,
     SurefootMonotonic,
+    SurefootLevels,
     SafeBAILinear,
     SafeBAIMonotonic,
     SafeOpt,
@@ -27,6 +30,8 @@ KINDS: tuple[type[Design], ...] = (
     SafeLTS,
     Oracle,
     Unconstrained,
+    Boin,
+    ThreePlusThree,
 )
 DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 

@@ -24,8 +24,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array
+from ..arrays import Array, pick
 from ..problem import Problem, Shape, SurefootError
+from .recommend import Recommendation, supported
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
@@ -132,6 +133,19 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+
+    def recommendation(self) -> Recommendation:
+        """What to do if it had to end now. Designs that estimate more than `safe` and `estimate` say more."""
+        xp, arm = array_namespace(self.pulls), self.guess
+        dose, effect = (pick(x, arm)[:, 0] for x in (self.safe, self.estimate))
+        unknown = effect * xp.nan
+        against = getattr(self, "against", None)  # log of the most evidence against "this arm is best"
+        p = xp.ones_like(effect) if against is None else supported(against, self.standing == STOPPED, arm)
+        every = unknown - xp.inf, unknown + xp.inf
+        return Recommendation(
+            arm=arm, dose=dose, certified=dose, p=p, effect=effect, harm=unknown, effect_interval=every,
+            harm_interval=every,
+        )  # fmt: skip
 
 
 def take(batch: Batch, rows: Array) -> Batch:

@@ -28,12 +28,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array, like, put, rows
+from ..arrays import Array, like, pick, put, rows
 from ..bounds import Mixture, added, atoms, log_sum
 from ..problem import Noise, Problem
-from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
+from .base import ACTIVE, STOPPED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
-from .recommend import isotonic
+from .recommend import Recommendation, interval, isotonic, supported
 from .settle import conclude
 
 # Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
@@ -63,6 +63,23 @@ class LevelsState(State):
     against: Array  # and the most that it ever was
     x: Array  # the value at which it is least
     alarm: Array  # whether harm at the first level is shown to be above the limit
+
+    def recommendation(self) -> Recommendation:
+        """The arm with the largest estimated value, of those not refuted, at the level that seems its largest safe."""
+        xp, p, arm = array_namespace(self.pulls), self.problem, self.guess
+        index = arm[:, None, None] + xp.zeros((1, 1, self.n.shape[-1]), dtype=xp.int64, device=device(arm))
+        level = xp.astype(pick(seems_safe(self, means(self)[1]), arm), xp.int64)
+
+        def at(x: Array) -> Array:
+            return xp.take_along_axis(xp.take_along_axis(x, index, axis=1)[:, 0, :], level, axis=1)[:, 0]
+
+        n, effect, harm = at(self.n), at(self.effect), at(self.harm)
+        return Recommendation(
+            arm=arm, dose=xp.astype(level[:, 0], xp.float64), certified=pick(self.safe, arm)[:, 0],
+            p=supported(self.against, self.standing == STOPPED, arm),
+            effect=at(means(self)[0]), harm=at(means(self)[1]),
+            effect_interval=interval(p.noises[0], effect, n), harm_interval=interval(p.noises[1], harm, n),
+        )  # fmt: skip
 
 
 def wager(count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool) -> tuple[Array, Array]:

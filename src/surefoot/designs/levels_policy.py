@@ -58,10 +58,11 @@ def look(s: LevelsState, margin: float, hope: float) -> Look:
     if p.tolerance is not None:  # the leader need only be better than that
         inner, x = (xp.where(leads, z - p.tolerance, z) for z in (inner, x))
 
-    seen, settled, leads = s.n > 0, (s.n > 0) & ~climbing[..., None], leads[..., None]
+    seen, high = s.n > 0, level >= safe[..., None]  # bets on effects are pooled over levels: those of low ones would hurt
+    settled, leads = seen & high & ~climbing[..., None], leads[..., None]
     on = {
         "calm": (level > s.calm[..., None]) & ~(seen & (harm > p.ceiling)),
-        "low": seen & (harm + margin * wrong < p.limit),
+        "low": seen & leads & (harm + margin * wrong < p.limit),
         "high": seen & (harm - margin * wrong > p.limit),
         "below": settled & ~leads & (effect + margin * error < inner[..., None]),
         "above": settled & leads & (effect - margin * error > inner[..., None]),
@@ -71,8 +72,8 @@ def look(s: LevelsState, margin: float, hope: float) -> Look:
     nats = {
         "low": tells(p.noises[1], harm - more * wrong, p.limit + 0.0 * s.n, above=False),
         "high": tells(p.noises[1], harm + more * wrong, p.limit + 0.0 * s.n, above=True),
-        "below": xp.where(down < inner, tells(p.noises[0], down, x, above=False), 0.0),
-        "above": xp.where(up > inner, tells(p.noises[0], up, x, above=True), 0.0),
+        "below": xp.where(high & (down < inner), tells(p.noises[0], down, x, above=False), 0.0),
+        "above": xp.where(high & (up > inner), tells(p.noises[0], up, x, above=True), 0.0),
     }
     flags = xp.stack([xp.astype(on[name], xp.float64) for name in STAKES], axis=-1)
     return Look(top, safe, climbing, leader, rival, pick(s.x, rival)[:, 0], flags, nats)
@@ -110,7 +111,7 @@ class LevelsPolicy(Policy[LevelsState]):
     first: int = 3
     growth: float = 0.03
     margin: float = 0.5
-    hope: float = 1.0
+    hope: float = 0.3
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 

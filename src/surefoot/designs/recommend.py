@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from array_api_compat import array_namespace
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace, device
 
 from ..arrays import Array
+from ..problem import Noise
 
 
 def isotonic(total: Array, count: Array) -> Array:
@@ -22,3 +25,47 @@ def isotonic(total: Array, count: Array) -> Array:
     found = xp.stack([xp.max(xp.where(xp.isinf(x), -xp.inf, x), axis=-1) for x in least], axis=-1)
     some = xp.sum(xp.astype(count, xp.float64), axis=-1, keepdims=True) > 0
     return xp.where(some, found, xp.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
+    effect and harm there with 95% intervals (of that dose alone, without promise), the certified dose beside it (nan:
+    none), and p, the error probability that the data support: the least delta at which this arm would have been named.
+    """
+
+    arm: Array
+    dose: Array
+    certified: Array
+    p: Array
+    effect: Array
+    harm: Array
+    effect_interval: tuple[Array, Array]
+    harm_interval: tuple[Array, Array]
+
+
+def supported(against: Array, out: Array, arm: Array) -> Array:
+    """p of naming `arm`: over the other arms, those `out` apart, the largest of 1 over the most evidence against "it is
+    best" there ever was. `against` is its log, (trials, arms)."""
+    xp = array_namespace(against)
+    others = (xp.arange(against.shape[1], device=device(against)) != arm[:, None]) & ~out
+    return xp.exp(xp.minimum(xp.max(xp.where(others, -against, -xp.inf), axis=1), xp.zeros_like(against[:, 0])))
+
+
+def wilson(total: Array, n: Array) -> tuple[Array, Array]:
+    """The 95% interval of Wilson (1927) for a rate; everything where there are no readings."""
+    xp, z2 = array_namespace(total), 1.96**2
+    rate = total / xp.maximum(n, 1.0)
+    half = 1.96 * xp.sqrt(rate * (1 - rate) * n + z2 / 4) / (n + z2)
+    middle = (total + z2 / 2) / (n + z2)
+    return middle - half, middle + half
+
+
+def interval(noise: Noise, total: Array, n: Array) -> tuple[Array, Array]:
+    """A 95% interval for a mean of n readings."""
+    if noise.kind == "bernoulli":
+        return wilson(total, n)
+    xp = array_namespace(total)
+    some = n > 0
+    mean, half = total / xp.where(some, n, 1.0), 1.96 * noise.scale / xp.sqrt(xp.where(some, n, 1.0))
+    return xp.where(some, mean - half, -xp.inf), xp.where(some, mean + half, xp.inf)
