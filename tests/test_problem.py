@@ -47,7 +47,7 @@ INF, NAN = math.inf, math.nan
         ({"delta": 1}, "delta must be between 0 and 1, both excluded; got 1"),
         ({"delta": NAN}, "delta must be finite; got nan"),
         ({"delta": 1e-320}, "delta must be of a size between 1e-50 and 1e+50; got 9.99989e-321"),
-        ({"shape": "liner"}, "shape must be one of linear, monotonic; got 'liner' (did you mean 'linear'?)"),
+        ({"shape": "liner"}, "shape must be one of linear, monotonic, levels; got 'liner' (did you mean 'linear'?)"),
         ({"signals": "none"}, "signals must be one of any, independent; got 'none'"),
         ({"slack": 0.1}, "slack is for the monotonic shape; leave it out here; got 0.1"),
         ({"tolerance": 0}, "tolerance must be finite and above 0; got 0"),

@@ -39,8 +39,9 @@ from .settle import conclude
 # Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
 CALM, GOOD, OVER, VERDICT = 0.1, 0.05, 0.05, 0.8
 STAKES = ("calm", "low", "high", "below", "above")
-HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b where readings may be dependent
-CELLS = 24
+HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b; the rest on effects from b on
+INNER = 14  # cells of x between the effects of rivals and leaders, and how far the others reach on both sides
+OUTER = (0.1, 0.3, 0.7, 1.5, 4.0)
 
 # How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
 FAR = Mixture(top=2.8, ratio=2.0, dense=3, below=6, tails=0.1, nothing=0.02)  # the ceiling
@@ -104,7 +105,6 @@ class Terms(NamedTuple):
     """What the verdict needs of every arm, for b at each level: (trials, arms, levels)."""
 
     noise: Noise
-    together: bool  # whether the two readings of one pull may be bet on in one product: they are independent
     below: tuple[Array, Array]  # count and total at levels b and above
     above: tuple[Array, Array]  # at levels b and below
     high_before: Array  # wealth `high` of the levels below b
@@ -120,14 +120,12 @@ class Terms(NamedTuple):
             return xp.take(a, index, axis=0)
 
         pairs = [(cut(n), cut(y)) for n, y in (self.below, self.above)]
-        return Terms(self.noise, self.together, pairs[0], pairs[1], *map(cut, self[4:]))
+        return Terms(self.noise, pairs[0], pairs[1], *map(cut, self[3:]))
 
     def mixed(self, effect: Array) -> tuple[Array, Array]:
         """The wagers on harm below b, and on harm and effect from b on; and the part of the effect in the latter."""
         xp = array_namespace(effect)
         before, here = self.high_before[..., None], self.high[..., None]
-        if self.together:
-            return before + here + effect, xp.ones_like(effect)
         a, b = math.log(HARM_SHARE) + here, math.log(1 - HARM_SHARE) + effect
         top = xp.maximum(a, b)
         value = top + xp.log(xp.exp(a - top) + xp.exp(b - top))
@@ -151,7 +149,7 @@ class Terms(NamedTuple):
     def floors(self) -> tuple[Array, Array]:
         """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
         xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
-        down, up = (xp.where(n > 0, nothing, 0.0) for n, _ in (self.below, self.above))
+        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n, _ in (self.below, self.above))
         rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
         return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
 
@@ -178,6 +176,9 @@ def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, A
 def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Array]:
     """The least evidence where x is below `low`, and above `high`, (trials, arms): what was never bet cannot be lost."""
     xp = array_namespace(low)
+    if t.noise.kind == "bernoulli":  # there is nothing below 0 and above 1
+        none = t.high[..., 0] * 0 + xp.inf
+        return none, none
     floor_u, floor_v = t.floors()
     u = xp.min(t.rival(high[:, None])[0][..., 0], axis=2)
     v = xp.min(t.led(low[:, None, None] - shift[..., None])[0][..., 0], axis=2)
@@ -257,8 +258,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         level = like(s.safe, p.levels)
         real = xp.isfinite(level) & (s.n >= 0)
         return Terms(
-            p.noises[0], p.signals == "independent",
-            (from_top(s.count[..., below]), from_top(s.total[..., below])),
+            p.noises[0], (from_top(s.count[..., below]), from_top(s.total[..., below])),
             tuple(xp.cumulative_sum(z[..., above], axis=-1) for z in (s.count, s.total)),
             xp.cumulative_sum(high, axis=-1) - high, high, from_top(low) - low,
             real & (level <= s.unsafe[..., None]), real & (level >= s.safe[..., None]),
@@ -274,8 +274,17 @@ class LevelsEvidence(Evidence[LevelsState]):
         low, high = xp.where(xp.isfinite(low), low, high - unit), xp.where(xp.isfinite(high), high, low + unit)
         low, high = (xp.where(xp.isfinite(z), z, e) for z, e in ((low, 0.0), (high, unit)))
         least = 2 * unit / xp.sqrt(1.0 + xp.sum(n[..., 3] + n[..., 4], axis=1))
-        pad = xp.maximum(0.1 * (high - low), 0.5 * (least - (high - low)))
+        pad = xp.maximum(0.0 * low, 0.5 * (least - (high - low)))
         return low - pad, high + pad + (s.problem.tolerance or 0.0)
+
+    def edges(self, s: LevelsState) -> Array:
+        """The ends of the cells of x, (trials, cells + 1); a binary effect has a mean between 0 and 1."""
+        xp, (low, high) = array_namespace(s.pulls), self.span(s)
+        at = [-z for z in reversed(OUTER)] + [k / INNER for k in range(INNER + 1)] + [1 + z for z in OUTER]
+        if s.problem.noises[0].kind == "bernoulli":
+            at = [-1e9, *at[1:-1], 1e9]
+        edges = low[:, None] + (high - low)[:, None] * like(low, at)
+        return xp.clip(edges, 0.0, 1.0) if s.problem.noises[0].kind == "bernoulli" else edges
 
     def judge(self, s: LevelsState) -> LevelsState:
         """Who is refuted, who is stopped, and what that leaves."""
@@ -299,9 +308,8 @@ class LevelsEvidence(Evidence[LevelsState]):
     def weigh(self, s: LevelsState, t: Terms, live: Array, shift: Array) -> LevelsState:
         """With the evidence against the claims of all arms and where it is least. `shift`: see `against`."""
         xp, goal = array_namespace(s.pulls), math.log(1 / (VERDICT * s.problem.delta))
-        low, high = self.span(s)
-        edges = like(s.safe, [k / CELLS for k in range(CELLS + 1)]) * (high - low)[:, None] + low[:, None]
-        left, right = edges[:, :-1], edges[:, 1:]
+        edges = self.edges(s)
+        left, right, low, high = edges[:, :-1], edges[:, 1:], edges[:, 0], edges[:, -1]
         cells, seen = against(t, left, right, shift)
         outer = beyond(t, low, high, shift)
         at = xp.argmin(seen, axis=2)
@@ -346,6 +354,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         goal, t, (low, high) = math.log(2 * len(p.arms) / p.delta), self.terms(s), self.span(s)
         wide = high - low
         x = (low - wide)[:, None] + 3 * wide[:, None] * like(low, [k / 120 for k in range(121)])
+        x = xp.clip(x, 0.0, 1.0) if p.noises[0].kind == "bernoulli" else x
         u, v = xp.min(t.rival(x)[0], axis=2), xp.min(t.led(x[:, None, :] + 0.0 * s.safe[..., None])[0], axis=2)
         lower = xp.max(xp.where(v >= goal, x[:, None, :], -xp.inf), axis=2)
         upper = xp.min(xp.where(u >= goal, x[:, None, :], xp.inf), axis=2)

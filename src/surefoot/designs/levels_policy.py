@@ -111,7 +111,7 @@ class LevelsPolicy(Policy[LevelsState]):
     first: int = 3
     growth: float = 0.03
     margin: float = 0.5
-    hope: float = 0.3
+    hope: float = 1.0
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 
