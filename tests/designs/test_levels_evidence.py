@@ -95,7 +95,7 @@ def test_no_value_has_less_evidence_than_is_said(name: str, tolerance: float | N
     shift[:, 1] = tolerance or 0.0
     live = np.ones(s.safe.shape, bool)
     terms = evidence.terms(s)
-    least = evidence.weigh(s, terms, live, shift).least
+    least = evidence.weigh(s, terms, live, shift)[1]
     for x in np.concatenate([np.linspace(-1, 5, 301), [-1e6, 1e6]]):
         at = np.full((len(s.pulls), 1), x)
         u = terms.rival(at)[0][..., 0].min(axis=2)
@@ -116,7 +116,7 @@ def test_refining_cells_only_helps_and_decides() -> None:
         delta = math.exp(-goal) / VERDICT
         if delta < 1:
             t = replace(s, problem=s.problem.but(delta=delta))
-            found = evidence.weigh(t, terms, live, none).least
+            found = evidence.weigh(t, terms, live, none)[1]
             assert np.all(found <= true + 1e-6)
             assert np.all((found >= goal) | (true < goal + 0.015))
 

@@ -60,9 +60,9 @@ class LevelsState(State):
     total: Array
     calm: Array  # (trials, arms): the highest certified level
     barred: Array  # the lowest level shown to be above the ceiling; inf where none is
-    least: Array  # log of the evidence against "this arm is best" as it stands
-    against: Array  # and the most that it ever was
-    x: Array  # the value at which it is least
+    against: Array  # log of the most evidence there ever was against "this arm is best"
+    least: Array  # about how much there is now (with a tolerance: against its being better by more than that)
+    x: Array  # and the value at which it is least
     alarm: Array  # whether harm at the first level is shown to be above the limit
 
     def recommendation(self) -> Recommendation:
@@ -292,21 +292,22 @@ class LevelsEvidence(Evidence[LevelsState]):
         goal, t, none = math.log(1 / (VERDICT * p.delta)), self.terms(s), xp.zeros_like(s.safe)
         live = (s.standing == ACTIVE) & ~s.alarm
         s = replace(s, estimate=value(s))
-        s = self.weigh(s, t, live, none)
-        s = replace(s, against=xp.maximum(s.against, s.least))
+        s, least = self.weigh(s, t, live, none)
+        s = replace(s, against=xp.maximum(s.against, least))
 
         # The arm to be named: of those not refuted the one with the largest estimate
         out, near = s.against >= goal, xp.zeros_like(live)
         guess = xp.where(live & ~out, xp.maximum(s.estimate, none - 1e300), xp.where(live, -1e301 - s.against, -xp.inf))
         leader = xp.argmax(guess, axis=1)
         if p.tolerance is not None:
-            s = self.weigh(s, t, live, xp.where(xp.arange(d, device=device(none)) == leader[:, None], p.tolerance, none))
-            near = s.least >= goal
+            named = xp.arange(d, device=device(none)) == leader[:, None]
+            s, least = self.weigh(s, t, live, xp.where(named, p.tolerance, none))
+            near = least >= goal
         harm_at_start = xp.where(s.alarm, p.limit + 1e-9 * max(abs(p.limit), 1.0), none - xp.inf)
         return conclude(s, harm_at_start, leader, out, near, s.x, s.x)
 
-    def weigh(self, s: LevelsState, t: Terms, live: Array, shift: Array) -> LevelsState:
-        """With the evidence against the claims of all arms and where it is least. `shift`: see `against`."""
+    def weigh(self, s: LevelsState, t: Terms, live: Array, shift: Array) -> tuple[LevelsState, Array]:
+        """Where the evidence against each claim is weak, and a number that it is not below. `shift`: see `against`."""
         xp, goal = array_namespace(s.pulls), math.log(1 / (VERDICT * s.problem.delta))
         edges = self.edges(s)
         left, right, low, high = edges[:, :-1], edges[:, 1:], edges[:, 0], edges[:, -1]
@@ -318,7 +319,8 @@ class LevelsEvidence(Evidence[LevelsState]):
         x = xp.where(under, low[:, None], xp.where(over, high[:, None], x))
         outer = xp.minimum(*outer)
         least = xp.minimum(xp.min(cells, axis=2), outer)
-        return replace(s, x=x, least=self.refine(t, least, live, goal, outer, left, right, cells, seen, shift))
+        found = self.refine(t, least, live, goal, outer, left, right, cells, seen, shift)
+        return replace(s, x=x, least=xp.minimum(xp.min(seen, axis=2), outer)), found
 
     def refine(
         self, t: Terms, least: Array, which: Array, goal: float, outer: Array, left: Array, right: Array,

@@ -106,12 +106,14 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
 @dataclass(frozen=True)
 class LevelsPolicy(Policy[LevelsState]):
     """first: pulls of the first cohorts at a new level. growth: a cohort of the contest has this share of all pulls so
-    far, and at least `first`. margin, hope: see `look`."""
+    far, and at least `first`. margin, hope: see `look`. few: every arm that is left gets so many times the square root
+    of all pulls at the level that seems to be its largest safe one, and half as many at the next."""
 
     first: int = 3
     growth: float = 0.03
     margin: float = 0.5
     hope: float = 1.0
+    few: float = 1.0
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 
@@ -120,6 +122,7 @@ class LevelsPolicy(Policy[LevelsState]):
         number("growth", self.growth, least=0)
         number("margin", self.margin, least=0)
         number("hope", self.hope, least=0)
+        number("few", self.few, above=0)
 
     def choose(self, state: LevelsState, u: Array) -> Cohort:
         xp, s = array_namespace(state.pulls), state
@@ -152,6 +155,11 @@ class LevelsPolicy(Policy[LevelsState]):
         # where nothing is known to help, whatever is known least of what seems to be the largest safe level and above
         blank = ~xp.any(worth > 0, axis=(1, 2), keepdims=True)
         worth = xp.where(blank & may, xp.where(level >= v.safe[..., None], -s.n, -1e300), worth)
+        # no wrong estimate lasts: the level that seems to be an arm's largest safe one, and the next, get a few pulls
+        few = self.few * xp.sqrt(xp.astype(s.pulls, xp.float64))[:, None, None]
+        want = xp.where(level == v.safe[..., None], few, xp.where(level == v.safe[..., None] + 1, 0.5 * few, 0.0))
+        lacks = xp.where((s.standing == ACTIVE)[..., None] & (level <= reach), want - s.n, -1.0)
+        worth = xp.where(xp.any(lacks > 0, axis=(1, 2), keepdims=True), lacks, worth)
         best = xp.argmax(xp.reshape(worth, (worth.shape[0], -1)), axis=1)
         return best // level.shape[0], xp.astype(best % level.shape[0], xp.float64)
 
