@@ -118,10 +118,14 @@ class Characteristics:
             ("pulls, sd", f"{pulls['sd']:,.1f}"),
             ("pulls, median / 90% / most", f"{pulls['median']:,.0f} / {pulls['p90']:,.0f} / {pulls['max']:,}"),
             ("decisions, mean", f"{n['decisions']['mean']:,.1f}"),
-            *((f"best arm {word}", f"{n[key]['rate']:.1%} ± {n[key]['se']:.1%}")
-              for word, key in (("named", "named_best"), ("recommended", "recommended_best"))),
-            ("recommended dose above the limit",
-             f"{n['recommended_over_limit']['rate']:.1%} ± {n['recommended_over_limit']['se']:.1%}"),
+            *(
+                (f"best arm {word}", f"{n[key]['rate']:.1%} ± {n[key]['se']:.1%}")
+                for word, key in (("named", "named_best"), ("recommended", "recommended_best"))
+            ),
+            (
+                "recommended dose above the limit",
+                f"{n['recommended_over_limit']['rate']:.1%} ± {n['recommended_over_limit']['se']:.1%}",
+            ),
             (promise, rate["failed"]),
             ("wrong arm", rate["wrong"]),
             (f"any pull above {ceiling}", rate["unsafe"]),

@@ -339,7 +339,9 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
                 raise SurefootError(
                     f"arm {arm['name']!r} has no {key} curve: this is a problem file; a simulation needs a scenario"
                 )
-            into.append(parse_curve(f"arm {arm['name']!r}: {key}", arm[key], known.labels and len(known.labels)))
+            into.append(
+                parse_curve(f"arm {arm['name']!r}: {key}", arm[key], len(known.labels) if known.labels else None)
+            )
     hidden = {key: data[key] for key in HIDDEN if key in data}
     if "actual_noise" in hidden:
         hidden["noise"] = parse_noises("actual_noise", hidden.pop("actual_noise"))

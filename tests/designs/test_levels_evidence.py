@@ -15,19 +15,10 @@ from surefoot import Noise, case, simulate
 from surefoot.arrays import Array
 from surefoot.bounds import Mixture
 from surefoot.designs.base import STOPPED, Cohort, Outcome
-from surefoot.designs.levels_evidence import (
-    FAR,
-    GAP,
-    NEAR,
-    STAKES,
-    VERDICT,
-    LevelsEvidence,
-    LevelsState,
-    climb,
-    descend,
-    wager,
-)
+from surefoot.designs.levels_evidence import STAKES, VERDICT, LevelsEvidence, LevelsState, climb, descend
 from surefoot.designs.levels_policy import LevelsPolicy, SurefootLevels
+from surefoot.designs.levels_wagers import FAR, GAP, NEAR, wager
+from surefoot.scenario import Table
 from surefoot.testing import DesignSuite, failures_allowed
 
 BINARY = Noise("bernoulli")
@@ -36,6 +27,7 @@ BINARY = Noise("bernoulli")
 class TestSuite(DesignSuite):
     design = SurefootLevels()
     trials = 60  # of each case; benchmarks play more
+    symmetric = False  # of equals the first comes first
 
 
 # Wagers
@@ -129,10 +121,10 @@ class Anything(LevelsPolicy):
     """Arms, levels, numbers and stakes at random, or the worst there is: everything staked, one arm alone."""
 
     kind: Literal["random", "all", "one", "jump"] = "random"
-    draws = 60  # type: ignore[misc]
+    draws = 60
 
     def choose(self, state: LevelsState, u: Array) -> Cohort:
-        trials, arms, levels = state.n.shape
+        trials, arms, _ = state.n.shape
         top = self.evidence.certified(state)
         dose = np.floor(u[:, :arms] * (top + 1)) if self.kind in ("random", "all") else top
         n = np.floor(u[:, arms : 2 * arms] * 6)
@@ -159,7 +151,7 @@ def test_a_climb_onto_a_ledge(delta: float) -> None:
     levels = 5
     harm = [0.1, *[0.5001] * (levels - 1)]
     problem, scenario = case("levels-flat", 2, delta=delta, budget=600)
-    flat = tuple(type(scenario.harm[0])(tuple(range(levels - 1)), tuple(harm[: levels - 1])) for _ in range(2))
+    flat = tuple(Table(tuple(range(levels - 1)), tuple(harm[: levels - 1])) for _ in range(2))
     result = simulate(problem, replace(scenario, harm=flat), SurefootLevels(policy=Anything(kind="jump")), 400, seed=1)
     assert result.unsafe.any() or delta < 0.5, "the attack is worth its place"
     assert int(result.unsafe.sum()) <= failures_allowed(400, delta)
@@ -168,7 +160,7 @@ def test_a_climb_onto_a_ledge(delta: float) -> None:
 def test_a_true_claim_is_refuted_no_more_often_than_promised() -> None:
     """Two arms that are the same but for a hair: whatever is staked, the best one's claim survives."""
     problem, scenario = case("levels-tie", 2, delta=0.9, tolerance=None, budget=1500)
-    hair = replace(scenario, effect=(scenario.effect[0], type(scenario.effect[0])((0, 1, 2), (0.2, 0.4999, 0.6))))
+    hair = replace(scenario, effect=(scenario.effect[0], Table((0, 1, 2), (0.2, 0.4999, 0.6))))
     result = simulate(problem, hair, SurefootLevels(policy=Anything(kind="all")), 300, seed=3)
     assert int(result.wrong.sum()) <= failures_allowed(300, VERDICT * 0.9)
 
@@ -189,10 +181,13 @@ def test_p_is_an_error_probability() -> None:
 
 def test_an_unsafe_start_is_stopped() -> None:
     problem, scenario = case("levels-flat", 3)
-    high = type(scenario.harm[0])((0, 1, 2, 3), (0.6, 0.7, 0.8, 0.9))
-    result = simulate(problem, replace(scenario, harm=(high, *scenario.harm[1:])), SurefootLevels(), 50, trace=True)
+    high = Table((0, 1, 2, 3), (0.6, 0.7, 0.8, 0.9))
+    weak = replace(scenario, effect=scenario.effect[::-1], harm=(high, *scenario.harm[1:]))
+    result = simulate(problem, weak, SurefootLevels(), 50, trace=True)
     assert result.trace is not None
-    assert np.all(result.trace.verdict.standing[:, 0] == STOPPED)
+    standing = result.trace.verdict.standing[:, 0]
+    assert np.all(standing > 0)
+    assert np.any(standing == STOPPED)
     assert not result.wrong.any()
 
 
@@ -242,7 +237,8 @@ def test_bounds_of_a_verdict_hold() -> None:
     result = simulate(problem, scenario, SurefootLevels(), 100, trace=True)
     assert result.trace is not None
     v, truth = result.trace.verdict, result.truth
-    bad = (v.lower > truth.value + 1e-9) | (v.upper < truth.value - 1e-9) | (v.safe > truth.dose) | (v.unsafe < truth.dose)
+    bad = (v.lower > truth.value + 1e-9) | (v.upper < truth.value - 1e-9)
+    bad = bad | (v.safe > truth.dose) | (v.unsafe < truth.dose)
     assert int(bad.any(axis=1).sum()) <= failures_allowed(100, 0.1)
 
 
@@ -262,4 +258,3 @@ def test_it_runs_on_the_letter_of_the_standard_with_binary_readings() -> None:
         advice, again = one.recommendation(), two.recommendation()
         np.testing.assert_array_equal(advice.arm, np.asarray(again.arm))
         np.testing.assert_allclose(advice.p, np.asarray(again.p))
-

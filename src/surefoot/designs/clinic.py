@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, pick
 from ..problem import Problem, Shape, SurefootError, number
 from .base import ALL_STOPPED, BEST_ARM, RUNNING, STOPPED, Cohort, Design, Outcome, State, blank
 from .recommend import Recommendation, isotonic, wilson
@@ -34,12 +34,10 @@ class ClinicState(State):
     done: Array
 
     def recommendation(self) -> Recommendation:
-        arm = np.where(self.winner >= 0, self.winner, self.guess)
-        at = lambda x: np.take_along_axis(x, arm[:, None], axis=1)[:, 0]  # noqa: E731
-        level = at(np.maximum(self.safe, 0)).astype(int)
-        n, y, z = (np.take_along_axis(at_arm(x, arm), level[:, None], axis=1)[:, 0] for x in (self.n, self.effect, self.harm))
-        some = np.maximum(n, 1)
-        none = np.full(arm.shape, np.nan)
+        arm = self.guess
+        level = pick(np.maximum(self.safe, 0).astype(int), arm)[:, 0]
+        n, y, z = (pick(at_arm(x, arm), level)[:, 0] for x in (self.n, self.effect, self.harm))
+        some, none = np.maximum(n, 1), np.full(arm.shape, np.nan)
         return Recommendation(
             arm=arm, dose=level.astype(float), certified=none, p=np.ones(arm.shape), effect=y / some, harm=z / some,
             effect_interval=wilson(y, n), harm_interval=wilson(z, n),
@@ -52,7 +50,7 @@ def at_arm(x: Array, arm: Array) -> Array:
 
 
 class OneByOne(Design[ClinicState]):
-    """One drug after the other. A subclass says where a drug goes after a cohort (`move`) and what it chose (`pick`)."""
+    """One drug after the other. A subclass says where one goes after a cohort (`move`) and what it ends with."""
 
     shape: ClassVar[Shape] = "levels"
     portable: ClassVar[bool] = False
@@ -67,7 +65,7 @@ class OneByOne(Design[ClinicState]):
         """With the next level, the top and whether it is done, of every drug; n and z at its present level."""
 
     @abstractmethod
-    def pick(self, s: ClinicState) -> Array:
+    def choice(self, s: ClinicState) -> Array:
         """The chosen level of every drug, -1 where none is fit."""
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> ClinicState:
@@ -98,18 +96,18 @@ class OneByOne(Design[ClinicState]):
         now = s.level.astype(int)[..., None]
         moved = self.move(s, *(np.take_along_axis(x, now, axis=2)[..., 0] for x in (s.n, s.harm)))
         ours = came & ~s.done
-        level, top = (np.where(ours, a, b) for a, b in ((moved.level, s.level), (moved.top, s.top)))
+        level, top = np.where(ours, moved.level, s.level), np.where(ours, moved.top, s.top)
         done = s.done | (ours & (moved.done | (s.n.sum(axis=2) >= self.share(s.problem)) | (top < 0)))
         s = replace(s, level=np.maximum(np.minimum(level, top), 0), top=top, done=done)
-        chosen = self.pick(s)
+        chosen = self.choice(s)
         seen = np.maximum(chosen, 0).astype(int)[..., None]
         rate = np.take_along_axis(s.effect / np.maximum(s.n, 1), seen, axis=2)[..., 0]
         estimate = np.where(chosen >= 0, rate, -np.inf)
         s = replace(s, safe=chosen, estimate=estimate, standing=np.where(done & (chosen < 0), STOPPED, s.standing))
         over = done.all(axis=1)
-        found = np.where(over, np.where((chosen >= 0).any(axis=1), BEST_ARM, ALL_STOPPED), RUNNING)
-        winner = np.where(found == BEST_ARM, np.argmax(estimate, axis=1), -1)
-        return replace(s, found=np.where(found == BEST_ARM, found, 0), winner=winner, ending=found)
+        found: Array = np.where(over, np.where((chosen >= 0).any(axis=1), BEST_ARM, ALL_STOPPED), RUNNING)
+        won = found == BEST_ARM
+        return replace(s, found=found * won, winner=np.where(won, np.argmax(estimate, axis=1), -1), ending=found)
 
     def _within_budget(self, s: ClinicState) -> ClinicState:
         if s.problem.budget < len(s.problem.arms):
@@ -149,7 +147,7 @@ class Boin(OneByOne):
         level = s.level + np.where(rate <= low, 1, np.where(rate >= high, -1, 0))
         return replace(s, level=np.clip(level, 0, np.maximum(top, 0)), top=top, done=top < 0)
 
-    def pick(self, s: ClinicState) -> Array:
+    def choice(self, s: ClinicState) -> Array:
         rank = np.arange(s.n.shape[2])
         weight = np.where(s.n > 0, (s.n + 0.1) ** 2 * (s.n + 1.1), 0.0)
         rate = (s.harm + 0.05) / (s.n + 0.1)
@@ -174,7 +172,7 @@ class ThreePlusThree(OneByOne):
         done = fails | (passes & (s.level >= s.top))
         return replace(s, level=np.where(passes & ~done, s.level + 1, s.level), top=top, done=done)
 
-    def pick(self, s: ClinicState) -> Array:
+    def choice(self, s: ClinicState) -> Array:
         """The highest level tried that was not failed; while there is one, those not yet passed do not count."""
         n, z = s.n, s.harm
         passed = ((n >= 3) & (z == 0)) | ((n >= 6) & (z <= 1))

@@ -24,29 +24,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array, like, pick, put, rows
-from ..bounds import Mixture, added, atoms, log_sum
-from ..problem import Noise, Problem
+from ..arrays import Array, like, pick
+from ..bounds import Mixture
+from ..problem import Problem
 from .base import ACTIVE, STOPPED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
+from .levels_wagers import FAR, NEAR, Terms, infimum, wager
 from .recommend import Recommendation, interval, isotonic, supported
 from .settle import conclude
 
 # Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
 CALM, GOOD, OVER, VERDICT = 0.1, 0.05, 0.05, 0.8
 STAKES = ("calm", "low", "high", "below", "above")
-HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b; the rest on effects from b on
 INNER = 14  # cells of x between the effects of rivals and leaders, and how far the others reach on both sides
 OUTER = (0.1, 0.3, 0.7, 1.5, 4.0)
-
-# How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
-FAR = Mixture(top=2.8, ratio=2.0, dense=3, below=6, tails=0.1, nothing=0.02)  # the ceiling
-NEAR = Mixture(top=1.2, ratio=2.0, dense=3, below=7, above=1, tails=0.12, nothing=0.03)  # the limit
-GAP = Mixture(top=1.6, ratio=2.0, dense=4, below=7, above=1, tails=0.1, nothing=0.04)  # x
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,110 +76,6 @@ class LevelsState(State):
             effect=at(means(self)[0]), harm=at(means(self)[1]),
             effect_interval=interval(p.noises[0], effect, n), harm_interval=interval(p.noises[1], harm, n),
         )  # fmt: skip
-
-
-def wager(count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool) -> tuple[Array, Array]:
-    """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x.
-
-    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x. Others: Robbins' mixture.
-    """
-    xp, sign = array_namespace(total), 1.0 if above else -1.0
-    g, log_weight = atoms(prior, total)
-    g = sign * g
-    if noise.kind == "bernoulli":
-        rise = xp.expm1(g)
-        chance = 1 + xp.clip(x, 0.0, 1.0) * rise  # a mean is never outside [0, 1], whatever x is
-        value, part = log_sum(g * total - count * xp.log(chance) + log_weight)
-        return value, -count * added(part * (rise / chance))
-    g = g / noise.scale
-    value, part = log_sum(g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight)
-    return value, -count * added(part * g)
-
-
-class Terms(NamedTuple):
-    """What the verdict needs of every arm, for b at each level: (trials, arms, levels)."""
-
-    noise: Noise
-    below: tuple[Array, Array]  # count and total at levels b and above
-    above: tuple[Array, Array]  # at levels b and below
-    high_before: Array  # wealth `high` of the levels below b
-    high: Array  # and at b
-    low_after: Array  # wealth `low` of the levels above b
-    may_rival: Array  # whether b can be there: at or below every level shown to be over the limit
-    may_led: Array  # at or above every level shown to be good
-
-    def take(self, index: Array) -> Terms:
-        xp = array_namespace(index)
-
-        def cut(a: Array) -> Array:
-            return xp.take(a, index, axis=0)
-
-        pairs = [(cut(n), cut(y)) for n, y in (self.below, self.above)]
-        return Terms(self.noise, pairs[0], pairs[1], *map(cut, self[3:]))
-
-    def mixed(self, effect: Array) -> tuple[Array, Array]:
-        """The wagers on harm below b, and on harm and effect from b on; and the part of the effect in the latter."""
-        xp = array_namespace(effect)
-        before, here = self.high_before[..., None], self.high[..., None]
-        a, b = math.log(HARM_SHARE) + here, math.log(1 - HARM_SHARE) + effect
-        top = xp.maximum(a, b)
-        value = top + xp.log(xp.exp(a - top) + xp.exp(b - top))
-        return before + value, xp.exp(b - value)
-
-    def rival(self, x: Array) -> tuple[Array, Array]:
-        """Log wealth against "value >= x, largest safe level b", and its slope: (trials, arms, levels, x)."""
-        xp = array_namespace(x)
-        n, y = (z[..., None] for z in self.below)
-        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, above=False)
-        value, part = self.mixed(effect)
-        return xp.where(self.may_rival[..., None], value, xp.inf), part * slope
-
-    def led(self, x: Array) -> tuple[Array, Array]:
-        """The same against "value <= x, largest safe level b"; x is (trials, arms, x)."""
-        xp = array_namespace(x)
-        n, y = (z[..., None] for z in self.above)
-        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, above=True)
-        return xp.where(self.may_led[..., None], value + self.low_after[..., None], xp.inf), slope
-
-    def floors(self) -> tuple[Array, Array]:
-        """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
-        xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
-        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n, _ in (self.below, self.above))
-        rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
-        return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
-
-
-def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, Array]:
-    """Evidence against "k is best" for every k, in cells of x: the least in each, and that in the middle of each.
-
-    Every term is convex in x for fixed b, so its tangent at the middle bounds it from below; the least tangent over b
-    is concave, and so is their sum over arms: it is least at an end of the cell. `shift`, (trials, arms): the values of
-    these arms are compared with x - shift.
-    """
-    xp = array_namespace(left)
-    middle, half = 0.5 * (left + right), 0.5 * (right - left)
-    (u, du), (v, dv) = t.rival(middle), t.led(middle[:, None, :] - shift[..., None])
-    half = half[:, None, None, :]
-
-    def summed(way: float) -> Array:
-        mine, theirs = xp.min(u + way * half * du, axis=2), xp.min(v + way * half * dv, axis=2)
-        return mine + xp.sum(theirs, axis=1, keepdims=True) - theirs
-
-    return xp.minimum(summed(-1.0), summed(1.0)), summed(0.0)
-
-
-def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Array]:
-    """The least evidence where x is below `low`, and above `high`, (trials, arms): what was never bet cannot be lost."""
-    xp = array_namespace(low)
-    if t.noise.kind == "bernoulli":  # there is nothing below 0 and above 1
-        none = t.high[..., 0] * 0 + xp.inf
-        return none, none
-    floor_u, floor_v = t.floors()
-    u = xp.min(t.rival(high[:, None])[0][..., 0], axis=2)
-    v = xp.min(t.led(low[:, None, None] - shift[..., None])[0][..., 0], axis=2)
-    under = floor_u + xp.sum(v, axis=1, keepdims=True) - v
-    over = u + xp.sum(floor_v, axis=1, keepdims=True) - floor_v
-    return under, over
 
 
 class LevelsEvidence(Evidence[LevelsState]):
@@ -265,7 +156,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         )  # fmt: skip
 
     def span(self, s: LevelsState) -> tuple[Array, Array]:
-        """The values between which evidence can be weak: from the least rival's effect to the most of those that led."""
+        """The values between which evidence is weak: from the least rival's effect to the most of those that led."""
         xp, unit = array_namespace(s.pulls), s.problem.noises[0].scale
         n, y = (xp.sum(z, axis=2) for z in (s.count, s.total))
         mean = y / xp.maximum(n, 1.0)
@@ -308,46 +199,9 @@ class LevelsEvidence(Evidence[LevelsState]):
 
     def weigh(self, s: LevelsState, t: Terms, live: Array, shift: Array) -> tuple[LevelsState, Array]:
         """Where the evidence against each claim is weak, and a number that it is not below. `shift`: see `against`."""
-        xp, goal = array_namespace(s.pulls), math.log(1 / (VERDICT * s.problem.delta))
-        edges = self.edges(s)
-        left, right, low, high = edges[:, :-1], edges[:, 1:], edges[:, 0], edges[:, -1]
-        cells, seen = against(t, left, right, shift)
-        outer = beyond(t, low, high, shift)
-        at = xp.argmin(seen, axis=2)
-        x = xp.take_along_axis(0.5 * (left + right), at, axis=1)
-        under, over = (z < xp.min(seen, axis=2) for z in outer)
-        x = xp.where(under, low[:, None], xp.where(over, high[:, None], x))
-        outer = xp.minimum(*outer)
-        least = xp.minimum(xp.min(cells, axis=2), outer)
-        found = self.refine(t, least, live, goal, outer, left, right, cells, seen, shift)
-        return replace(s, x=x, least=xp.minimum(xp.min(seen, axis=2), outer)), found
-
-    def refine(
-        self, t: Terms, least: Array, which: Array, goal: float, outer: Array, left: Array, right: Array,
-        cells: Array, seen: Array, shift: Array,
-    ) -> Array:  # fmt: skip
-        """`least` with finer cells where they decide: the four weakest are split, again and again."""
-        xp = array_namespace(least)
-        which = which & (least < goal) & (xp.min(seen, axis=2) >= goal) & (outer >= goal)
-        if not bool(xp.any(which)):
-            return least
-        row, arm = xp.nonzero(which)
-        t, shift, outer = t.take(row), xp.take(shift, row, axis=0), rows(outer, which)
-        left, right, bound = xp.take(left, row, axis=0), xp.take(right, row, axis=0), rows(cells, which)
-        rest, found = outer, rows(least, which)
-        for _ in range(8):
-            order = xp.argsort(bound, axis=1)
-            rest = xp.minimum(rest, xp.min(xp.take_along_axis(bound, order[:, 4:], axis=1), axis=1))
-            worst = order[:, :4]
-            left, right = (xp.take_along_axis(z, worst, axis=1) for z in (left, right))
-            edges = left[..., None] + (right - left)[..., None] * like(left, [k / 6 for k in range(7)])
-            left, right = (xp.reshape(z, (z.shape[0], -1)) for z in (edges[..., :-1], edges[..., 1:]))
-            cells, seen = (xp.take_along_axis(z, arm[:, None, None], axis=1)[:, 0, :] for z in against(t, left, right, shift))
-            bound = cells
-            found = xp.maximum(found, xp.minimum(rest, xp.min(bound, axis=1)))
-            if not bool(xp.any((found < goal) & (xp.min(seen, axis=1) >= goal) & (rest >= goal))):
-                break
-        return put(least, which, found)
+        goal = math.log(1 / (VERDICT * s.problem.delta))
+        bound, about, x = infimum(t, self.edges(s), shift, live, goal)
+        return replace(s, least=about, x=x), bound
 
     def verdict(self, state: LevelsState, verdict: Verdict) -> Verdict:
         """With bounds on values that hold together, for all arms at all times, with probability 1 - delta: by the same

@@ -45,7 +45,9 @@ def look(s: LevelsState, margin: float, hope: float) -> Look:
     error, wrong = (spread(noise, mean, s.n) for noise, mean in zip(p.noises, (effect, harm), strict=True))
     top = xp.max(xp.where(s.n > 0, level, -1.0), axis=-1)
     safe = seems_safe(s, harm)
-    climbing = live & (top <= seems_safe(s, harm - margin * wrong)) & (top < like(top, p.largest)) & (top + 1 < s.barred)
+    climbing = (
+        live & (top <= seems_safe(s, harm - margin * wrong)) & (top < like(top, p.largest)) & (top + 1 < s.barred)
+    )
 
     worth = xp.maximum(s.estimate, like(top, -1e300))
     leader = xp.argmax(xp.where(live, worth, -xp.inf), axis=1)
@@ -58,7 +60,10 @@ def look(s: LevelsState, margin: float, hope: float) -> Look:
     if p.tolerance is not None:  # the leader need only be better than that
         inner, x = (xp.where(leads, z - p.tolerance, z) for z in (inner, x))
 
-    seen, high = s.n > 0, level >= safe[..., None]  # bets on effects are pooled over levels: those of low ones would hurt
+    seen, high = (
+        s.n > 0,
+        level >= safe[..., None],
+    )  # bets on effects are pooled over levels: those of low ones would hurt
     settled, leads = seen & high & ~climbing[..., None], leads[..., None]
     on = {
         "calm": (level > s.calm[..., None]) & ~(seen & (harm > p.ceiling)),
@@ -190,7 +195,7 @@ def last_least(x: Array) -> Array:
 class SurefootLevels(Composed[LevelsState]):
     """Ordered levels, nothing assumed but that effect and harm never fall from one to the next."""
 
-    policy: Policy[LevelsState] = LevelsPolicy()  # noqa: RUF009 (frozen)
+    policy: Policy[LevelsState] = LevelsPolicy()
 
     evidence: ClassVar[Evidence[Any]] = LevelsEvidence()
     name: ClassVar[str] = "surefoot-levels"
