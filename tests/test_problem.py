@@ -299,7 +299,10 @@ def test_ordered_levels_go_to_toml_and_back(tmp_path: Path) -> None:
         (lambda: Arm("A", levels=(2, 1)), "arm 'A': levels must differ and be in rising order; got [2, 1]"),
         (lambda: Arm("A", levels=()), "arm 'A': levels must differ and be in rising order; got []"),
         (lambda: Arm("A", levels=("a", None)), "arm 'A': a level must be a number or a name; got None"),
-        (lambda: Arm("A", levels="high"), "arm 'A': levels must be a list of numbers or names; got 'high'"),
+        (
+            lambda: Arm("A", levels="high"),  # type: ignore[arg-type]
+            "arm 'A': levels must be a list of numbers or names; got 'high'",
+        ),
         (lambda: Arm("A"), "arm 'A': start must be finite; got nan"),
         (lambda: ordered(slack=-0.1), "slack must be finite and at least 0; got -0.1"),
         (

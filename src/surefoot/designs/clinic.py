@@ -96,7 +96,8 @@ class OneByOne(Design[ClinicState]):
         now = s.level.astype(int)[..., None]
         moved = self.move(s, *(np.take_along_axis(x, now, axis=2)[..., 0] for x in (s.n, s.harm)))
         ours = came & ~s.done
-        level, top = np.where(ours, moved.level, s.level), np.where(ours, moved.top, s.top)
+        top: Array = np.where(ours, moved.top, s.top)
+        level = np.where(ours, moved.level, s.level)
         done = s.done | (ours & (moved.done | (s.n.sum(axis=2) >= self.share(s.problem)) | (top < 0)))
         s = replace(s, level=np.maximum(np.minimum(level, top), 0), top=top, done=done)
         chosen = self.choice(s)
