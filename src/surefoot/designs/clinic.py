@@ -40,7 +40,7 @@ class ClinicState(State):
         some, none = np.maximum(n, 1), np.full(arm.shape, np.nan)
         return Recommendation(
             arm=arm, dose=level.astype(float), certified=none, p=np.ones(arm.shape), effect=y / some, harm=z / some,
-            effect_interval=wilson(y, n), harm_interval=wilson(z, n),
+            effect_interval=wilson(y, n), harm_interval=wilson(z, n), claims=np.ones(self.safe.shape),
         )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ class LevelsState(State):
             p=supported(self.against, self.standing == STOPPED, arm),
             effect=at(means(self)[0]), harm=at(means(self)[1]),
             effect_interval=interval(p.noises[0], effect, n), harm_interval=interval(p.noises[1], harm, n),
+            claims=xp.where(self.standing == STOPPED, 0.0, xp.exp(-self.against)),
         )  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array
-from ..problem import Noise
+from ..problem import Noise, Problem
 
 
 def isotonic(total: Array, count: Array) -> Array:
@@ -42,6 +43,25 @@ class Recommendation:
     harm: Array
     effect_interval: tuple[Array, Array]
     harm_interval: tuple[Array, Array]
+    claims: Array  # (trials, arms): the p of "this arm is best"; an arm that is stopped has none left
+
+    def words(self, problem: Problem, level: float = 0.1, trial: int = 0) -> str:
+        """The recommendation in two sentences, for arms excluded at this level."""
+        best = int(self.arm[trial])
+        arm, certified = problem.arms[best], float(self.certified[trial])
+        sure = "" if math.isnan(certified) else f" (certified up to {arm.label(certified)})"
+        out, left = list[str](), list[str]()
+        for k, name in enumerate(problem.names):
+            if k != best:
+                p = min(1.0, float(self.claims[trial, k]))
+                (out if p <= level else left).append(name if p <= level else f"{name} (p = {p:.2g})")
+        said = f"The data exclude {_listed(out)} at the {level:.0%} level" if out else "The data exclude no other arm"
+        said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""
+        return f"Best supported: {arm.name} at {arm.label(float(self.dose[trial]))}{sure}. {said}."
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def supported(against: Array, out: Array, arm: Array) -> Array:
