@@ -17,7 +17,8 @@ one just below it is certified; the first is known to be safe.
 
 Verdict. "Arm k is best" says: at x = value of k, every other arm's value is at most x. For fixed x and b of every arm
 the product of wagers (`Terms.rival` of k, `Terms.led` of the others) is one wager against that, in which every pull is
-bet once; the claim is refuted when its infimum over all x and all b is enough. No certificate enters.
+bet once; the claim is refuted when its infimum over all x and all b is enough. It needs no certificate of any level;
+where there are some (`safe` and `unsafe`, at a share of delta of their own) they narrow the b that are looked at.
 """
 
 from __future__ import annotations
