@@ -17,7 +17,7 @@ from rich.table import Table
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
-from .designs import DESIGNS, Design, default, make
+from .designs import DESIGNS, Design, default, make, options
 from .problem import Problem, SurefootError
 from .scenario import Scenario, load
 from .simulate import Result
@@ -193,7 +193,6 @@ def scenarios(as_json: Json = False) -> None:
 @app.command()
 def designs(as_json: Json = False) -> None:
     """List the designs and their options."""
-    from dataclasses import fields
 
     rows: list[dict[str, Any]] = [
         {
@@ -201,7 +200,7 @@ def designs(as_json: Json = False) -> None:
             "shape": kind.shape,
             "guarantee": kind().guarantee,
             "about": " ".join((kind.__doc__ or "").split()),
-            "options": {f.name: f.default for f in fields(kind)},  # type: ignore[arg-type]
+            "options": options(kind),
         }
         for name, kind in DESIGNS.items()
     ]
@@ -210,8 +209,8 @@ def designs(as_json: Json = False) -> None:
         return
     table = Table("design", "shape", "guarantee", "options (--set)", "about")
     for row in rows:
-        options = ", ".join(f"{key}={value}" for key, value in row["options"].items())
-        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", options, row["about"])
+        known = ", ".join(f"{key}={value}" for key, value in row["options"].items())
+        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", known, row["about"])
     console.print(table)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from surefoot import case, make, simulate
 from surefoot.characteristics import Characteristics
+from surefoot.designs import options
 from surefoot.designs.base import Outcome
 from surefoot.designs.recommend import isotonic, supported, wilson
 
@@ -69,3 +72,9 @@ def test_every_design_recommends() -> None:
         result = simulate(problem, truth, make(name), 5)
         assert np.all((result.recommended >= 0) & (result.recommended < 3))
         assert np.all(result.p == 1)
+
+
+def test_options_of_a_composed_design_are_its_policys() -> None:
+    design: Any = make("surefoot-levels", growth="0.1", first=5)
+    assert (design.policy.growth, design.policy.first) == (0.1, 5)
+    assert options(type(design))["first"] == 3
