@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
+from surefoot.designs.surefoot_monotonic import GAP
 
 from surefoot import Noise
 from surefoot.bounds import (
@@ -27,7 +28,6 @@ from surefoot.bounds import (
     rate_upper,
     slope_upper,
 )
-from surefoot.designs.surefoot_monotonic import GAP
 from surefoot.testing import failures_allowed
 
 Array = NDArray[np.float64]

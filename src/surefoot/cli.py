@@ -208,8 +208,8 @@ def designs(as_json: Json = False) -> None:
         return
     table = Table("design", "shape", "guarantee", "options (--set)", "about")
     for row in rows:
-        options = ", ".join(f"{key}={value}" for key, value in row["options"].items())
-        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", options, row["about"])
+        known = ", ".join(f"{key}={value}" for key, value in row["options"].items())
+        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", known, row["about"])
     console.print(table)
 
 
