@@ -10,8 +10,10 @@ order they arrive, and late ones may be as informative as they like. A test may 
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,9 @@ import numpy as np
 from ..problem import Problem
 
 if TYPE_CHECKING:
-    from .given import Given
+    from .checker import Given, Record
+
+DIGEST = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # another version may see what this one does not
 
 BANDS = 8  # of doses above the start dose; the start dose is band 0
 RHO = 50.0  # pulls after which the mixture is tightest
@@ -63,43 +67,45 @@ class Watches:
         self.at = np.zeros((d, 2), np.int64)  # and of the next one, so many places of each arm
         self.touched: set[int] = set()
 
-    def update(self, cohorts: Sequence[Given]) -> None:
-        for given in cohorts[self.cohort :]:
+    def update(self, record: Record) -> None:
+        for given in record.cohorts[self.cohort :]:
             for arm, n in enumerate(given.n):
                 if n:
-                    for r, values in enumerate((given.effect, given.harm)):
-                        self._advance(given, arm, n, r, values)
+                    for r, values in enumerate((record.effect, record.harm)):
+                        self._advance(record, given, arm, r, values)
             if not given.closed:
                 return
             self.cohort += 1
             self.at[:] = 0
 
-    def _advance(self, given: Given, arm: int, n: int, r: int, values: Any) -> None:
-        first, old = given.offset[arm], int(self.at[arm, r])
-        new = n if given.closed else old
-        if not given.closed:
-            while new < n and (values[first + new] == values[first + new] or first + new in given.voids):
-                new += 1
+    def _advance(self, record: Record, given: Given, arm: int, r: int, values: Any) -> None:
+        subjects, old = given.of[arm], int(self.at[arm, r])
+        n, new, gone = len(subjects), old, record.gone
+        if given.closed:
+            new = n
+        while new < n and (values[subjects[new]] == values[subjects[new]] or subjects[new] in gone):
+            new += 1
         if new == old:
             return
         self.at[arm, r] = new
         self.touched.add(arm)
-        x = np.frombuffer(values)[first : first + n]
-        if skip := [p - first for p in given.voids.keys() | given.other.keys() if first <= p < first + n]:
-            x = x.copy()
-            x[skip] = np.nan  # not readings of this dose
+        h = n // 2  # for the drift, place j of the first half goes with place j of the second
+        skip = gone.keys() | record.other.keys()  # not readings of this dose
+
+        def read(begin: int, end: int) -> Any:
+            return np.array([math.nan if s in skip else values[s] for s in subjects[begin:end]])
+
         band, dose = int(np.searchsorted(self.edges[arm], given.dose[arm])), given.dose[arm]
-        fresh = x[old:new]
+        fresh = read(old, new)
         fresh = fresh[~np.isnan(fresh)]
         self.n[arm, r, band] += len(fresh)
         self.sum[arm, r, band] += fresh.sum()
         self.dose[arm, r, band] += dose * len(fresh)
-        pairs = x[old - old % 2 : new - new % 2]
+        pairs = read(old - old % 2, new - new % 2)
         _pair(self.noise[arm, r], pairs[::2], pairs[1::2], 2)
-        h = n // 2  # for the drift, place j of the first half goes with place j of the second
         begin, end = max(old - h, 0), min(new - h, h)
         if end > begin:
-            _pair(self.drift[arm, r], x[begin:end], x[begin + h : end + h], 1)
+            _pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
 
     def alarms(self) -> Iterator[Alarm]:
         """What is out of bounds now, of the arms that changed since all was well."""
