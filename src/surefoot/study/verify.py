@@ -37,7 +37,7 @@ def check(
         signed = _checkpoint(checkpoint, events, keys)
         at = _head(head, events)
         at = max(at, upto, signed)
-    except Broken as error:
+    except (Broken, SurefootError) as error:
         return report | {"message": str(error)}
     view, broken = View(), broken_link(events)
     for event in events[: broken[0] - 1 if broken else None]:
