@@ -48,7 +48,7 @@ class Mixture:
 
 
 # How far a dose is from the largest safe one, as a share of it: a tenth to nine tenths are expected.
-SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5)
+SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5, below=16)
 # How far a value is from a level, as a share of it: a tenth to seven tenths are expected; some stake is never bet.
 CONTRAST = Mixture(top=0.7, ratio=1.6, dense=5, below=5, above=1, tails=0.1, nothing=0.15)
 # How far the evidence that an arm gives is from what was expected of it, over all arms at once.
@@ -56,10 +56,10 @@ TOGETHER = Mixture(top=1.6, ratio=1.5, dense=5, below=2, above=1)
 # How far a binary mean is from another, in log odds: from 0.02 to 2 are expected; some of the stake is never bet.
 TILT = Mixture(top=2.0, ratio=2.0, dense=7, below=5, nothing=0.15)
 # Any scale at all, in units of the signal that is known before the first reading.
-ANY = Mixture(top=1.0, ratio=1.8, dense=9, above=2)
+ANY = Mixture(top=1.0, ratio=1.8, dense=9, below=16, above=2)
 # The log of how many times lower, or higher, the rate of a binary reading is than the one tested.
-LOWERED = Mixture(top=2.5, ratio=1.8, dense=6, above=1)
-RAISED = Mixture(top=1.6, ratio=1.8, dense=6)
+LOWERED = Mixture(top=2.5, ratio=1.8, dense=6, below=16, above=1)
+RAISED = Mixture(top=1.6, ratio=1.8, dense=6, below=16)
 
 
 def atoms(mixture: Mixture, x: Array) -> tuple[Array, Array]:

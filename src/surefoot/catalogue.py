@@ -433,6 +433,36 @@ def large_limit(d: int) -> Made:
     return _linear(_falling(1.0, 0.6, d), 1.0 + np.zeros(d), start=100.0, limit=1e3, sigma=300.0)
 
 
+# Cases that designs were once seen not to end on, each for a cause of its own
+
+
+@_case("binary-harm-near-limit", 3)
+def binary_harm_near_limit(d: int) -> Made:
+    """Rare binary harm, start doses next to the limit: harm is so noisy that it long looks to be above it."""
+    noise = (Noise("gaussian", 0.3), Noise("bernoulli"))
+    return _linear(_falling(0.5, 0.4, d), 0.05, start=0.9, max=1.5, limit=0.05, noise=noise)
+
+
+@_case("hair-gap", 2)
+def hair_gap(d: int) -> Made:
+    """Values that differ by one in 5,000, and little noise."""
+    return _linear(_falling(1.0, 0.9998, d), 1.0, max=1.5, sigma=0.05)
+
+
+@_case("low-rates", 4)
+def low_rates(d: int) -> Made:
+    """Binary effects of a few per cent at one dose, which is known to be safe."""
+    return _linear(_falling(0.05, 0.04, d, 0.87), 0.1, start=1.0, max=1.0, limit=0.3, noise=Noise("bernoulli"))
+
+
+@_case("far-levels", 3)
+def far_levels(d: int) -> Made:
+    """Levels up to a thousand times the start dose, where harm is far below the noise; which is safe has to be seen."""
+    problem, scenario = _linear(_falling(1.0, 0.6, d), 0.04, sigma=0.5)
+    arms = tuple(replace(arm, levels=(0.1, 0.5, 20.0, 100.0)) for arm in problem.arms)
+    return problem.but(arms=arms, refine=1.0), scenario
+
+
 # Outside the assumptions: nothing is claimed; what happens is measured
 
 

@@ -145,9 +145,13 @@ def repeat(batch: Batch, times: int) -> Batch:
 
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
-    """`new` in the trials where `rows` is true, `old` in the others."""
+    """`new` in the trials where `rows` is true, `old` in the others; an array that has grown is taken from `new`."""
     xp = array_namespace(rows)
-    return _map(lambda x, y: xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y), new, old)
+
+    def chosen(x: Array, y: Array) -> Array:
+        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y) if x.shape == y.shape else x
+
+    return _map(chosen, new, old)
 
 
 def _map(change: Any, *batches: Batch) -> Batch:
@@ -228,9 +232,10 @@ class Design(ABC, Generic[S]):
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
+        running = state.ending == RUNNING
+        outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
         new = self._within_budget(new)
-        running = state.ending == RUNNING
         return new if bool(xp.all(running)) else select(running, new, state)
 
     def verdict(self, state: S) -> Verdict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like, pick
 from ..problem import Problem
@@ -29,8 +29,11 @@ class Look:
     scale: Array  # what an arm without effect would be behind by at the leader's value
 
 
-def look(p: Problem, data: Bets, live: Array) -> Look:
-    """From sums over all pulls; `live` are the arms that may still be best."""
+def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Look:
+    """From sums over all pulls; `live` are the arms that may still be best.
+
+    With a tolerance the leader counts as better by that much, and the one from before keeps its place up to half of it.
+    """
     xp, (sy, sz) = array_namespace(live), sigmas(p)
     a0, reach, top = like(data.v, p.starts), like(data.v, p.largest / p.starts), p.limit / sz
     seen = data.v > 0
@@ -41,7 +44,12 @@ def look(p: Problem, data: Bets, live: Array) -> Look:
     theta, mu = xp.maximum(data.y / v, 0.01 * floor), xp.minimum(xp.maximum(data.z / v, floor), like(v, top))
     dose = xp.maximum(round_down(p, a0 * xp.minimum(top / mu, reach)) / a0, like(v, 1.0))
     value = theta / top * dose
-    leader = xp.argmax(xp.where(live, xp.where(seen, value, -1.0), -2.0), axis=1)
+    shift = tolerance(p)
+    ranked = value
+    if shift and before is not None:
+        arms = xp.arange(v.shape[1], device=device(v))
+        ranked = value + xp.where(arms == before.leader[:, None], 0.5 * shift, 0.0)
+    leader = xp.argmax(xp.where(live, xp.where(seen, ranked, -1.0), -2.0), axis=1)
     lead = pick(value, leader)
     sigma: Any = 1.0  # of the effect, in units of sy: of a binary one at the leader's value
     if binary(p)[0]:
@@ -50,9 +58,10 @@ def look(p: Problem, data: Bets, live: Array) -> Look:
 
     reach = xp.where(stepped(p, v), dose, reach)
     low, high = xp.where(seen, value, 0.0) / sigma, lead / sigma
+    shift = shift / sigma
     rival = Line(theta / sigma, mu, top / reach, v)
     leading = Line(*(pick(x, leader) for x in (rival.theta, rival.mu, rival.cap, v)))
-    bar, ahead, behind = weakest(p, rival, leading, low, high)
+    bar, ahead, behind = weakest(p, rival, leading, low, high + shift, shift)
     evidence = 0.5 * (ahead**2 * leading.v + behind**2 * v)
     norm = xp.sqrt(1 + high**2) if p.signals == "independent" else 1 + high
     scale = high / norm * xp.maximum(mu, rival.cap)
@@ -74,9 +83,17 @@ class Line:
     v: Array
 
 
-def weakest(p: Problem, rival: Line, leader: Line, low: Array, high: Array) -> tuple[Array, Array, Array]:
+def tolerance(p: Problem) -> float:
+    """As a difference of t."""
+    return (p.tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0])
+
+
+def weakest(
+    p: Problem, rival: Line, leader: Line, low: Array, high: Array, shift: Any
+) -> tuple[Array, Array, Array]:
     """Where between the values `low` of a rival and `high` of the leader the evidence against the rival is nearly
-    least, and by how much for each unit of dose the leader is ahead there, and the rival behind.
+    least, and by how much for each unit of dose the leader is ahead there, and the rival behind. The leader is compared
+    with what is lower by `shift`.
 
     With branches fixed the evidence is (A - 2Bt + Ct^2) / norm(t)^2 / 2 for cones, least at a root of a quadratic; caps
     are weighted to the same form. Two steps come close from anywhere.
@@ -90,19 +107,16 @@ def weakest(p: Problem, rival: Line, leader: Line, low: Array, high: Array) -> t
         cone, cap = (t * rival.mu - rival.theta) / root, t * rival.cap - rival.theta
         rival_caps = cap > cone
         behind = xp.maximum(xp.where(rival_caps, cap, cone), like(t, 0.0))
-        cone, cap = (leader.theta - t * leader.mu) / root, leader.theta - t * leader.cap
+        cone, cap = (leader.theta - (t - shift) * leader.mu) / root, leader.theta - (t - shift) * leader.cap
         leader_caps = cap < cone
         ahead = xp.maximum(xp.where(leader_caps, cap, cone), like(t, 0.0))
         now = t, ahead, behind, behind**2 * rival.v + ahead**2 * leader.v
         found = tuple(xp.where(now[3] < found[3], new, old) for new, old in zip(now, found, strict=True))
         A = B = C = 0.0 * t
-        for line, caps in ((rival, rival_caps), (leader, leader_caps)):
+        for line, caps, less in ((rival, rival_caps, 0.0), (leader, leader_caps, shift)):
             slope, weight = xp.where(caps, line.cap, line.mu), line.v * xp.where(caps, norm, 1.0)
-            A, B, C = (
-                A + weight * line.theta**2,
-                B + weight * line.theta * slope,
-                C + weight * slope**2,
-            )
+            theta = line.theta + less * slope
+            A, B, C = A + weight * theta**2, B + weight * theta * slope, C + weight * slope**2
         above, below = (B, xp.hypot(0.5 * (C - A), B) + 0.5 * (C - A)) if independent else (A + B, B + C)
         t = xp.clip(above / xp.where(below > 0, below, 1e-300), low, high)
     return found[0], found[1], found[2]

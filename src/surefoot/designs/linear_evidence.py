@@ -38,7 +38,7 @@ from .linear_bars import (
     sigmas,
     under,
 )
-from .linear_estimates import Look, look, stepped
+from .linear_estimates import Look, look, stepped, tolerance
 from .settle import conclude, round_down
 
 SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and largest safe doses; verdict or intervals
@@ -101,7 +101,7 @@ class LinearEvidence(Evidence[LinearState]):
         came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= largest)
         s = certify(take_in(state, came, cohort, outcome), came)
         live = (s.standing == ACTIVE) & (s.harm_at_start <= s.problem.limit)
-        return judge(replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live)), live)
+        return judge(replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, s.look)), live)
 
     def verdict(self, state: LinearState, verdict: Verdict) -> Verdict:
         """With intervals for values and effects that hold together with the doses, for all arms and times, with
@@ -187,10 +187,9 @@ def refuted(s: LinearState, which: Array, goal: float, named: Array = None) -> A
     One bar is tried first, then some around it; only if these pass, all bars, cell by cell.
     """
     xp, p, at = array_namespace(s.pulls), s.problem, s.look
-    shift = (p.tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0])
-    high = pick(at.value, at.leader) + (0.0 if named is None else shift)
-    t = at.bar if named is None else 0.5 * (at.value + high)
-    places = [x / (1 + x) + 0.0 * t for x in (at.value, t, high)]
+    shift = tolerance(p)
+    high = pick(at.value, at.leader) + shift
+    places = [x / (1 + x) + 0.0 * at.bar for x in (at.value, at.bar, high)]
     order = xp.argsort(-s.led.v, axis=1)
     led = xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1, keepdims=True)
     for stage, many in enumerate((0, 5, 22)):

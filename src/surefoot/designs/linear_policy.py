@@ -15,6 +15,7 @@ from ..arrays import Array, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
+from .linear_bars import sigmas
 from .linear_estimates import Look
 from .linear_evidence import LinearState
 from .settle import wanted
@@ -22,6 +23,7 @@ from .settle import wanted
 ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: a coin's toss is not worth a stake
 FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: what is known of it stays true
 BALANCE = 2.0  # leader and challengers both, where the leader's share is within this factor of 1: fewer decisions
+REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: the sizes of bets reach that far by themselves
 CLOSE = 1.0  # nats: challengers with so little more than the least evidence come too: fewer decisions
 
 
@@ -52,8 +54,8 @@ class LinearPolicy(Policy[LinearState]):
         established. Shared: what each arm is expected to show at the bar where the evidence is weakest."""
         xp, look = array_namespace(state.pulls), state.look
         arms = xp.arange(cohort.n.shape[1], device=device(cohort.n))
-        leads = established(state) & (arms == look.leader[:, None])
-        scale = xp.where(state.n > 0, look.scale, first_scale(state))
+        leads = established(state) & roles(state)[0]
+        scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
         itself = arms[:, None] == arms
         behind = xp.where(itself & ~leads[..., None], look.behind[..., None], 0.0)
         against = xp.where(leads[..., None] & ~itself, look.ahead[:, None, :], behind)
@@ -61,18 +63,26 @@ class LinearPolicy(Policy[LinearState]):
         return xp.concat([scale[..., None], led[..., None], xp.where(against > 0, against, xp.nan)], axis=2)
 
 
+def shrink(s: LinearState) -> Array:
+    """Stakes of an arm, as a part of its scale: in proportion to how far apart it and the leader (the leader and the
+    next arm) are in its own units, or could be for all that is known, so that no gap is too small for them."""
+    xp, look = array_namespace(s.pulls), s.look
+    leads, rival = roles(s)
+    gap = (look.behind + look.ahead + 1 / xp.sqrt(xp.maximum(s.data.v, like(s.dose, 1e-12)))) * REACH
+    gap = xp.where(leads, xp.min(xp.where(rival, gap, xp.inf), axis=1, keepdims=True), gap)
+    return xp.minimum(gap / xp.maximum(look.scale, like(gap, 1e-300)), like(gap, 1.0))
+
+
 def in_turn(s: LinearState, n: Array) -> Array:
     """The arms whose turn it is."""
     xp, look = array_namespace(n), s.look
-    active = s.standing == ACTIVE
-    leads = xp.arange(n.shape[1], device=device(n)) == look.leader[:, None]
-    rival = active & ~leads
+    leads, rival = roles(s)
     index = xp.where(rival, look.evidence + xp.log(xp.maximum(n, like(n, 1.0))), xp.inf)
     least = xp.min(index, axis=1, keepdims=True)
     share = leaders_share(s, look, rival)
     few = xp.log(xp.maximum(pick(n, look.leader), like(n, 1.0))) <= least
     turn = xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
-    count = xp.sum(xp_float(active), axis=1, keepdims=True)
+    count = xp.sum(xp_float(s.standing == ACTIVE), axis=1, keepdims=True)
     starved = n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
     return turn | starved
 
@@ -86,18 +96,20 @@ def leaders_share(s: LinearState, look: Look, rival: Array) -> Array:
     return xp.sum(xp.where(rival, share, 0.0), axis=1, keepdims=True)
 
 
+def roles(s: LinearState) -> tuple[Array, Array]:
+    """Which arm leads, and which are its rivals."""
+    leads = array_namespace(s.n).arange(s.n.shape[1], device=device(s.n)) == s.look.leader[:, None]
+    return leads, (s.standing == ACTIVE) & ~leads
+
+
 def established(s: LinearState) -> Array:
     """Whether the leader is, as a column."""
     xp = array_namespace(s.pulls)
-    arms = xp.arange(s.n.shape[1], device=device(s.n))
-    rival = (s.standing == ACTIVE) & (arms != s.look.leader[:, None])
-    return xp.min(xp.where(rival, s.look.evidence, xp.inf), axis=1, keepdims=True) >= ESTABLISHED
+    return xp.min(xp.where(roles(s)[1], s.look.evidence, xp.inf), axis=1, keepdims=True) >= ESTABLISHED
 
 
 def first_scale(s: LinearState) -> float:
     """The own stake of an arm's first pulls, of which nothing is known."""
-    from .linear_bars import sigmas
-
     return min(0.3 * s.problem.limit / sigmas(s.problem)[1], 0.5)
 
 

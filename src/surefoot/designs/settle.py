@@ -91,3 +91,13 @@ def round_down(problem: Problem, dose: Array) -> Array:
     levels = like(dose, problem.levels)
     floor = xp.max(xp.where(levels <= dose[..., None], levels, -xp.inf), axis=-1)
     return xp.where(xp.isinf(levels[:, 0]), dose, floor)
+
+
+def level_below(problem: Problem, dose: Array) -> Array:
+    """The largest level below a dose that is over the limit; the dose itself for arms without levels."""
+    if problem.levels is None:
+        return dose
+    xp = array_namespace(dose)
+    levels = like(dose, problem.levels)
+    below = xp.max(xp.where(levels < dose[..., None], levels, -xp.inf), axis=-1)
+    return xp.where(xp.isinf(levels[:, 0]), dose, below)

@@ -585,13 +585,13 @@ def mixture(top: float, ratio: float, dense: int, below: int, above: int, tails:
 
 
 Atoms = list[tuple[float, float]]
-SHORTFALL = mixture(0.9, 1.8, 5, 8, 0, 0.15, 0.0)
+SHORTFALL = mixture(0.9, 1.8, 5, 16, 0, 0.15, 0.0)
 CONTRAST = mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.15)
 TOGETHER = mixture(1.6, 1.5, 5, 2, 1, 0.15, 0.0)
 TILT = mixture(2.0, 2.0, 7, 5, 0, 0.15, 0.15)
-ANY = mixture(1.0, 1.8, 9, 8, 2, 0.15, 0.0)
-LOWERED = mixture(2.5, 1.8, 6, 8, 1, 0.15, 0.0)
-RAISED = mixture(1.6, 1.8, 6, 8, 0, 0.15, 0.0)
+ANY = mixture(1.0, 1.8, 9, 16, 2, 0.15, 0.0)
+LOWERED = mixture(2.5, 1.8, 6, 16, 1, 0.15, 0.0)
+RAISED = mixture(1.6, 1.8, 6, 16, 0, 0.15, 0.0)
 
 
 def log_sum(logs: Sequence[float]) -> float:

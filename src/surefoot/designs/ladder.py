@@ -1,0 +1,51 @@
+"""A ladder of doses (rungs) above the last one that is certified, each with the log of a wealth."""
+
+from __future__ import annotations
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like, put, rows
+
+RUNGS = 32
+
+
+def ladder(base: Array, step: Array, largest: Array) -> Array:
+    """The doses of the rungs, (..., rungs); the last is the largest dose."""
+    xp = array_namespace(base)
+    up = like(base, [float(j + 1) for j in range(RUNGS)])
+    here = xp.minimum(base[..., None] + step[..., None] * up, largest[..., None])
+    return xp.where(up == RUNGS, largest[..., None], here)
+
+
+def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Array, Array]:
+    """The ladders from the new base: `passed` rungs up, finer or coarser by powers of 2 so that they cover `need`.
+
+    A new rung takes the wealth of the old one at or above it, or the least where there are two: if harm is too high at
+    the new rung then so it is there. The last rung, at the largest dose, takes the least of all that are left out.
+    """
+    xp = array_namespace(wealth)
+    some = (need > 0) & (step > 0)
+    finer = xp.log2(xp.where(some, RUNGS * step, 1.0) / xp.where(some, need, 1.0))
+    finer = xp.clip(xp.floor(finer), -1.0, 60.0)
+    which = (passed > 0) | (finer != 0)
+    old, k, times = (rows(x, which) for x in (wealth, passed, 0.5**finer))
+    if old.shape[0] == 0:
+        return wealth, step
+    j = xp.arange(RUNGS, dtype=xp.float64, device=device(step))
+    k, times = k[:, None], times[:, None]
+
+    def at(index: Array) -> Array:
+        return xp.take_along_axis(old, xp.astype(xp.minimum(k + index, RUNGS - 1.0), xp.int64), axis=-1)
+
+    new = at(xp.floor(j * times))
+    if bool(xp.any(times > 1)):
+        new = xp.minimum(new, at(xp.ceil((j + 1) * times) - 1))
+    new = xp.where((j == RUNGS - 1) & (times != 1), xp.min(old, axis=-1, keepdims=True), new)
+    return put(wealth, which, new), step * 0.5**finer
+
+
+def first_false(certain: Array) -> Array:
+    """How many are true before the first that is not, along the last axis."""
+    xp = array_namespace(certain)
+    count = xp.argmin(xp.astype(certain, xp.int8), axis=-1)
+    return xp.astype(xp.where(xp.all(certain, axis=-1), certain.shape[-1], count), xp.float64)

@@ -1,0 +1,323 @@
+"""What is proved in Surefoot-Monotonic: Theorem 2 of docs/guarantees.md, step by step in its words.
+
+Climb. Rungs are doses above the last one certified. Against "harm at the rung is above limit + slack" every reading of
+the arm is bet: at a dose a it would then have a mean above limit + slack - K (rung - a)+. Rungs are certified in order.
+
+Verdict. Against "arm k is the best" all readings are bet, by where they lie. Let x be the value of k and b an arm's
+largest safe dose. Of k, at doses up to b, bet that harm is above the limit; at doses above b, that the effect is below
+x. Of an arm j that was leading, at doses up to b, bet that the effect is above x; above b, that harm is below the
+limit. At the true x and b each of these bets is against a true statement, so their product is a supermartingale; k is
+refuted when the product is large enough at every x and every b of every arm. The doses that were pulled cut an arm's
+line into cells (`cells`), within which it makes no difference where b is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like, pick, put, rows, scatter
+from ..bounds import Mixture, bet, log_mixture, log_tilt
+from ..problem import Noise, Problem
+from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
+from .compose import Evidence
+from .ladder import RUNGS, first_false, ladder, regrid
+from .settle import conclude, level_below, round_down
+
+CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.4, 0.48, 0.04, 0.04, 0.04  # shares of delta
+GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.25)  # the difference seen is 1
+HUGE = 1e60  # levels beyond which no value lies
+QUICK = [0.1, 0.3, 0.5, 0.7, 0.9]  # where between two values the evidence is looked at first
+FINE = [-HUGE, *(-0.2 + 1.4 * j / 63 for j in range(64)), HUGE]
+
+# What is kept of an arm's pulls at one dose: the logs of wealth from bets on harm (above the limit; below it; below it
+# while leading), and sums of bets on the effect (below x; above x while leading)
+DOSE, OVER, UNDER, LED, BELOW, ABOVE = 0, 1, 2, 3, slice(4, 7), slice(7, 10)
+WIDTH, MORE = 10, 8
+
+
+class Stakes(NamedTuple):
+    """What is staked on an arm's readings: guesses of its harm for the climb and for the verdict, how far above the
+    last certified dose the rungs go, and the sizes of the bets on the effect, for an arm that leads `above`."""
+
+    climb: Array
+    reach: Array
+    harm: Array
+    below: Array
+    above: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonotonicState(State):
+    """The ladder of every arm, and what is known at every dose that was pulled."""
+
+    wealth: Array  # (trials, arms, rungs): logs, at the doses base + step, base + 2 step, ..., largest
+    base: Array  # the largest dose that is certified for limit + slack
+    step: Array
+    n: Array  # pulls
+    at: Array  # (trials, arms, doses, WIDTH), doses that were bet on, rising; infinite where there are no more
+
+
+class MonotonicEvidence(Evidence[MonotonicState]):
+    theorem: ClassVar[str] = "surefoot-monotonic/2"
+
+    def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
+        first = blank(problem, trials, xp)
+        base = first["safe"]
+        wealth, at = (xp.zeros((*base.shape, *shape), dtype=xp.float64) for shape in ((RUNGS,), (MORE, WIDTH)))
+        return MonotonicState(
+            **first, wealth=wealth, base=base, step=(like(base, problem.largest) - base) / RUNGS, n=first["standing"],
+            at=at + _none(at),
+        )
+
+    def stakes(self, problem: Problem) -> tuple[str, ...]:
+        return Stakes._fields
+
+    def certified(self, state: MonotonicState) -> Array:
+        return round_down(state.problem, state.base)
+
+    def learn(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> MonotonicState:
+        xp, s = array_namespace(state.pulls), replace(state, rounds=state.rounds + 1)
+        came = (outcome.n > 0) & (cohort.dose <= like(s.base, s.problem.largest))
+        if not bool(xp.any(came)):
+            return s
+        four = (cohort.dose, xp.astype(outcome.n, xp.float64), outcome.effect, outcome.harm)
+        pull = Pull(*(rows(x, came) for x in four), Stakes(*(rows(cohort.stakes[..., i], came) for i in range(5))))
+        s = replace(self.climb(s, came, pull), n=s.n + outcome.n, at=record(s.problem, s.at, came, pull))
+        return self.judge(self.bracket(s, came))
+
+    def climb(self, s: MonotonicState, came: Array, pull: Pull) -> MonotonicState:
+        """Lemma 3. The ladders of the arms that were pulled, and the doses that are certified now."""
+        xp, p, stakes = array_namespace(s.base), s.problem, pull.stakes
+        largest, K = (rows(xp.zeros_like(s.base) + like(s.base, x), came) for x in (p.largest, p.lipschitz))
+        base, step, wealth = (rows(x, came) for x in (s.base, s.step, s.wealth))
+        wealth, step = regrid(wealth, step, xp.zeros_like(pull.n), stakes.reach)
+        bound = p.ceiling - K[:, None] * xp.maximum(ladder(base, step, largest) - pull.dose[:, None], 0.0)
+        guess = xp.where(xp.isnan(stakes.climb), xp.inf, stakes.climb)  # above every bound: nothing is bet
+        wealth = wealth + bet(pull.harm[:, None], pull.n[:, None], bound, guess[:, None], p.noises[1], above=False)
+        passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
+        base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
+        wealth, step = regrid(wealth, step, passed, RUNGS * step)
+        return replace(s, wealth=put(s.wealth, came, wealth), base=put(s.base, came, base), step=put(s.step, came, step))
+
+    def bracket(self, s: MonotonicState, came: Array) -> MonotonicState:
+        """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
+        below the limit at doses above b, or above it at doses up to b, come to enough."""
+        xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
+        at = rows(s.at, came)
+        dose, real = at[..., DOSE], xp.isfinite(at[..., DOSE])
+        good = first_false((before(at[..., UNDER], -1)[:, :-1] >= math.log(d / (SAFE * p.delta))) & real)
+        bad = first_false(xp.flip((before(at[..., OVER])[:, 1:] >= math.log(d / (UNSAFE * p.delta))) | ~real, axis=-1))
+        highest = xp.max(xp.where(xp.arange(dose.shape[1], device=device(dose)) < good[:, None], dose, -xp.inf), axis=1)
+        lowest = xp.min(xp.where(xp.arange(dose.shape[1], device=device(dose)) >= dose.shape[1] - bad[:, None], dose, xp.inf), axis=1)
+        unsafe = level_below(p, put(xp.zeros_like(s.unsafe) + xp.inf, came, lowest))
+        return replace(s, safe=xp.maximum(s.safe, put(s.safe, came, highest)), unsafe=xp.minimum(s.unsafe, unsafe))
+
+    def judge(self, s: MonotonicState) -> MonotonicState:
+        """Lemmas 5 and 6. Whose claim to be the best is refuted, who is stopped, and what follows."""
+        xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
+        at_start = s.at[..., DOSE] <= like(s.at, p.starts)[:, None]
+        stopped = xp.sum(xp.where(at_start, s.at[..., OVER], 0.0), axis=-1) >= math.log(d / (STOP * p.delta))
+        harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), -xp.inf)
+        live = (s.standing == ACTIVE) & ~stopped
+        led = xp.sum(s.at[..., ABOVE][..., 0], axis=-1)
+        leader = xp.argmax(xp.where(live, led, -1.0), axis=1)  # who was bet on most
+        rival = live & (xp.arange(d, device=device(led)) != leader[:, None])
+        beaten, level = self.refuted(s, rival, leader, 0.0)
+        near = beaten
+        if p.tolerance is not None:
+            near = beaten | self.refuted(s, rival & ~beaten, leader, p.tolerance)[0]
+        return conclude(s, harm_at_start, leader, beaten, near, level, level)
+
+    def refuted(self, s: MonotonicState, which: Array, leader: Array, shift: float) -> tuple[Array, Array]:
+        """Where the bets against "k is the best", or with a `shift` "and better than the leader by more than that",
+        come to enough for every x and every b; and the x where they come to least. Screens first: an upper bound of the
+        evidence at some x, then the evidence there; only then all x, cell by cell."""
+        xp, d = array_namespace(s.at), len(s.problem.arms)
+        goal = math.log(1 / (VERDICT * s.problem.delta))
+        low, high = mean(s.at[..., BELOW]), pick(mean(s.at[..., ABOVE]), leader)
+        which, level = which & (low < high + shift), 0.5 * (low + high)
+        for steps, exact in ((QUICK, False), (QUICK, True), (FINE, True)):
+            row, arm = xp.nonzero(which)
+            if row.shape[0] == 0:
+                break
+            l, h = (rows(xp.zeros_like(low) + x, which)[:, None] for x in (low - shift, high))
+            x = l + (h - l) * like(l, steps)
+            mine, theirs = down(s, row, arm, x + shift, exact), others(s, row, arm, leader, x, shift, exact)
+            total = mine + theirs if steps is QUICK else mine[:, :-1] + theirs[:, 1:]
+            level = put(level, which, pick(x, xp.argmin(total, axis=1))[:, 0])
+            which = which & scatter(which, xp.min(total, axis=1) >= goal)
+        return which, level
+
+    def verdict(self, state: MonotonicState, verdict: Verdict) -> Verdict:
+        """Lemma 7. Intervals for the values that hold together, for all arms and times, with probability 1 - delta;
+        and the estimated effect at the certified dose."""
+        return verdict
+
+
+class Pull(NamedTuple):
+    """One cohort's pulls of the arms that were pulled, one after another."""
+
+    dose: Array
+    n: Array
+    effect: Array
+    harm: Array
+    stakes: Stakes
+
+
+def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
+    """The bets that these pulls make in the verdict, added to those at their doses."""
+    xp, stakes = array_namespace(at), pull.stakes
+    effect, harm = p.noises
+    guess = xp.where(xp.isnan(stakes.harm), p.limit, stakes.harm)  # at the limit nothing is bet
+    limit = xp.zeros_like(guess) + p.limit
+    over, under = (bet(pull.harm, pull.n, limit, guess, harm, above=above) for above in (True, False))
+    below, above = (xp.where(xp.isnan(x), 0.0, x) for x in (stakes.below, stakes.above))
+    led = xp.where(above > 0, under, 0.0)
+    sums = [x for size in (below, above) for x in sums_of_bets(effect, size, pull)]
+    new = xp.stack([xp.zeros_like(pull.n), over, under, led, *sums], axis=-1)
+    staked = xp.any(new != 0, axis=-1)
+    if not bool(xp.any(staked)):
+        return at
+    if bool(xp.any(xp.isfinite(at[..., -1, DOSE]))):  # no room for another dose
+        more = xp.zeros((*at.shape[:-2], MORE, WIDTH), dtype=at.dtype, device=device(at))
+        at = xp.concat([at, more + _none(more)], axis=-2)
+    which = came & scatter(came, staked)
+    new, dose, mine = rows(new, staked), rows(pull.dose, staked)[:, None], rows(at, which)
+    here = mine[..., DOSE] == dose
+    count = xp.arange(here.shape[1], device=device(at))
+    fresh = ~xp.any(here, axis=1, keepdims=True) & (count == first_false(xp.isfinite(mine[..., DOSE]))[:, None])
+    mine = mine + xp.where((here | fresh)[..., None], new[:, None, :], 0.0)
+    doses = xp.where(fresh, dose, mine[..., DOSE])
+    mine = xp.concat([doses[..., None], mine[..., 1:]], axis=-1)
+    if bool(xp.any(fresh)):
+        order = xp.argsort(doses, axis=1)
+        mine = xp.take_along_axis(mine, xp.broadcast_to(order[..., None], mine.shape), axis=1)
+    return put(at, which, mine)
+
+
+def sums_of_bets(noise: Noise, size: Array, pull: Pull) -> tuple[Array, Array, Array]:
+    """Sub-Gaussian effects in units of their sigma, bet with weights: sums of weight^2, weight, weight * effect. Binary
+    effects are bet with likelihood ratios, which need no weight: n, n, and how many were 1."""
+    xp = array_namespace(size)
+    if noise.kind == "bernoulli":
+        on = xp.astype(size > 0, size.dtype)
+        return on * pull.n, on * pull.n, on * pull.effect
+    return pull.n * size**2, pull.n * size, size * pull.effect
+
+
+def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> Array:
+    """The log of the wealth from bets that the effect is above x (or below); if not `exact`, at most by how much: what
+    the best of all sizes of bet would have come to."""
+    xp = array_namespace(x)
+    v, w, y = (sums[..., i] for i in range(3))
+    sign = 1.0 if above else -1.0
+    if noise.kind == "bernoulli":
+        if exact:
+            return log_tilt(y + 0.0 * x, v, x, above)
+        q, x = y / xp.maximum(v, 1e-300), xp.clip(x, 1e-12, 1 - 1e-12)
+        q = xp.clip(q, 1e-12, 1 - 1e-12)
+        return xp.where(sign * (q - x) > 0, v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x))), 0.0)
+    s, v = sign * (y - x * w) / noise.scale, v + 0.0 * x
+    return log_mixture(s, v, GAP) if exact else xp.maximum(s, 0.0) ** 2 / (2 * xp.maximum(v, 1e-300))
+
+
+def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Array:
+    """The evidence of each cell at each x, (arms, doses + 1, x): from the doses up to it if `above`, else from the
+    doses above it. It changes only at doses where something was bet, of which there are few."""
+    xp = array_namespace(x)
+    staked = sums[..., 0] > 0
+    most = int(xp.max(xp.sum(xp.astype(staked, xp.int64), axis=1)))
+    order = xp.argsort(xp.astype(~staked, xp.int8), axis=1, stable=True)[:, : max(most, 1)]
+    few = xp.take_along_axis(sums, xp.broadcast_to(order[..., None], (*order.shape, 3)), axis=1)
+    total = before(few, 1 if above else -1, axis=1)
+    found = evidence(noise, total[:, :, None, :], x[:, None, :], above, exact)
+    which = xp.minimum(xp.astype(before(xp.astype(staked, xp.float64)), xp.int64), xp.full_like(staked[:, :1], max(most, 1), dtype=xp.int64))
+    return xp.take_along_axis(found, xp.broadcast_to(which[..., None], (*which.shape, x.shape[1])), axis=1)
+
+
+def down(s: MonotonicState, row: Array, arm: Array, x: Array, exact: bool) -> Array:
+    """Of these arms: the least evidence, over their largest safe dose b, that the value is below x."""
+    xp, p = array_namespace(x), s.problem
+    at = arms_at(s, row, arm)
+    found = before(at[..., OVER])[..., None] + cells(x, at[..., BELOW], p.noises[0], False, exact)
+    same = exactly(s, at, arm)
+    if bool(xp.any(same)):  # b is a dose that was pulled: its own pulls speak of harm and of effect, half and half
+        half = xp.logaddexp(found[:, 1:, :], found[:, :-1, :]) - math.log(2)
+        found = xp.concat([found[:, :1, :], xp.where(same[..., None], half, found[:, 1:, :])], axis=1)
+    return xp.min(xp.where(possible(s, at, arm)[..., None], found, xp.inf), axis=1)
+
+
+def up(s: MonotonicState, row: Array, arm: Array, x: Array, exact: bool) -> Array:
+    """Of these arms, by the bets made while they led: the least evidence, over b, that the value is above x."""
+    xp = array_namespace(x)
+    at = arms_at(s, row, arm)
+    found = before(at[..., LED], -1)[..., None] + cells(x, at[..., ABOVE], s.problem.noises[0], True, exact)
+    return xp.min(xp.where(possible(s, at, arm)[..., None], found, xp.inf), axis=1)
+
+
+def others(s: MonotonicState, row: Array, arm: Array, leader: Array, x: Array, shift: float, exact: bool) -> Array:
+    """The evidence of all arms but these that their values are above x (above x + shift but for the leader's)."""
+    xp, d = array_namespace(x), len(s.problem.arms)
+    led = xp.take(xp.sum(s.at[..., ABOVE][..., 0], axis=-1) > 0, row, axis=0)
+    led = led & (xp.arange(d, device=device(x)) != arm[:, None])
+    i, j = xp.nonzero(led)
+    if i.shape[0] == 0:
+        return xp.zeros_like(x)
+    there = xp.take(row, i)
+    raised = xp.where(xp.take(leader, there) == j, 0.0, shift)[:, None]
+    found = up(s, there, j, xp.take(x, i, axis=0) + raised, exact)
+    return xp.sum(put(xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x)), led, found), axis=1)
+
+
+def arms_at(s: MonotonicState, row: Array, arm: Array) -> Array:
+    xp = array_namespace(s.at)
+    return xp.take(xp.reshape(s.at, (-1, *s.at.shape[2:])), row * s.at.shape[1] + arm, axis=0)
+
+
+def possible(s: MonotonicState, at: Array, arm: Array) -> Array:
+    """The cells that may hold b: (arms, doses + 1). It is never below the start dose."""
+    xp = array_namespace(at)
+    dose, start = at[..., DOSE], xp.take(like(at, s.problem.starts), arm)[:, None]
+    yes = xp.ones_like(start) > 0
+    return xp.concat([dose > start, yes], axis=1) & xp.concat([yes, xp.isfinite(dose)], axis=1)
+
+
+def exactly(s: MonotonicState, at: Array, arm: Array) -> Array:
+    """The cells but the first in which b can only be the dose where the cell begins: the largest, or a level with no
+    other before the next dose that was pulled."""
+    xp, p = array_namespace(at), s.problem
+    dose = at[..., DOSE]
+    found = dose >= xp.take(like(at, p.largest), arm)[:, None]
+    if p.levels is not None:
+        levels = xp.take(like(at, p.levels), arm, axis=0)[:, None, :]
+        above = xp.concat([dose[:, 1:], xp.full_like(dose[:, :1], xp.inf)], axis=1)[..., None]
+        between = xp.any((levels > dose[..., None]) & (levels < above) & xp.isfinite(levels), axis=-1)
+        found = found | (xp.any(levels == dose[..., None], axis=-1) & ~between)
+    return found & xp.isfinite(dose)
+
+
+def before(x: Array, way: int = 1, axis: int = -1) -> Array:
+    """Sums of all before each, and of all; backwards: of each and all after it, and of none."""
+    xp = array_namespace(x)
+    axis = axis % x.ndim
+    none = xp.zeros_like(xp.take(x, xp.arange(1, device=device(x)), axis=axis))
+    if way > 0:
+        return xp.concat([none, xp.cumulative_sum(x, axis=axis)], axis=axis)
+    return xp.concat([xp.flip(xp.cumulative_sum(xp.flip(x, axis=axis), axis=axis), axis=axis), none], axis=axis)
+
+
+def mean(sums: Array) -> Array:
+    """The mean effect of the pulls that were bet on, (trials, arms); 0 where there are none."""
+    xp = array_namespace(sums)
+    w, y = (xp.sum(sums[..., i], axis=-1) for i in (1, 2))
+    return y / xp.where(w > 0, w, 1.0)
+
+
+def _none(at: Array) -> Array:
+    """To be added to a new dose: there is none yet."""
+    xp = array_namespace(at)
+    return xp.where(xp.arange(WIDTH, device=device(at)) == DOSE, xp.inf, 0.0)

@@ -1,0 +1,64 @@
+"""Policies that nobody should use, to show that the promise is the evidence's alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from array_api_compat import array_namespace, device
+
+from surefoot.designs.base import Cohort
+from surefoot.designs.compose import Policy
+
+
+def spread(u: Any, many: int, first: int) -> Any:
+    """So many of the draws as (trials, many)."""
+    return u[:, first : first + many]
+
+
+@dataclass(frozen=True)
+class Anyhow(Policy[Any]):
+    """Random arms, numbers, doses and stakes over ten decades, some of them nan, below 0 or infinite."""
+
+    draws: ClassVar[int] = 3 * 8 + 8 * 10
+
+    def choose(self, state: Any, u: Any) -> Cohort:
+        xp, d = array_namespace(u), state.n.shape[1]
+        n = xp.astype(xp.floor(0.3 + 40 * spread(u, d, 0) ** 8), xp.int64)
+        dose = state.safe * (0.2 + 1.6 * spread(u, d, 8))  # too low and too high: it is not asked
+        names = d + 2
+        x = xp.reshape(spread(u, d * names, 24), (u.shape[0], d, names))
+        stakes = 10.0 ** (12 * (x - 0.8))
+        stakes = xp.where(x < 0.1, xp.nan, xp.where(x < 0.15, -stakes, xp.where(x > 0.99, xp.inf, stakes)))
+        return Cohort(dose, n, stakes)
+
+    def stakes(self, state: Any, cohort: Cohort) -> Any:
+        raise AssertionError("its cohorts have stakes")
+
+
+@dataclass(frozen=True)
+class Hostile(Anyhow):
+    """Pulls what says least: the arm most is known about; says that whoever is behind leads, and stakes on that."""
+
+    def choose(self, state: Any, u: Any) -> Cohort:
+        xp, cohort = array_namespace(u), super().choose(state, u)
+        arms = xp.arange(state.n.shape[1], device=device(u))
+        most = arms == xp.argmax(state.n + (u[:, :1] > 0.7) * xp.astype(10**6 * u[:, 8:9], xp.int64) * arms, axis=1)[:, None]
+        worst = arms == xp.argmin(state.look.value, axis=1)[:, None]
+        stakes = xp.where((worst | (u[:, 1:2] > 0.6))[..., None], xp.abs(cohort.stakes), 0.3)
+        n = xp.where(most | worst, 3, 0) + xp.zeros_like(state.n)
+        return Cohort(state.problem.starts + 0.0 * state.safe if False else state.safe, n, stakes)
+
+
+@dataclass(frozen=True)
+class OnlyArmThree(Policy[Any]):
+    """Only ever pulls arm 3, with the stakes of a leader."""
+
+    def choose(self, state: Any, u: Any) -> Cohort:
+        xp = array_namespace(u)
+        n = xp.where(xp.arange(state.n.shape[1], device=device(u)) == 2, 5, 0) + xp.zeros_like(state.n)
+        return Cohort(state.safe, n)
+
+    def stakes(self, state: Any, cohort: Cohort) -> Any:
+        xp, d = array_namespace(cohort.dose), cohort.dose.shape[1]
+        return xp.full((*cohort.dose.shape, d + 2), 0.3, dtype=xp.float64)

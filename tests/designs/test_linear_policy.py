@@ -1,0 +1,69 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
+from surefoot.designs.base import ACTIVE
+from surefoot.designs.linear_policy import FLOOR, LinearPolicy
+from surefoot.designs.surefoot import SurefootLinear
+from surefoot.scenario import Linear
+from surefoot.testing import play
+
+DESIGN = SurefootLinear()
+
+
+@pytest.mark.parametrize("bad", [{"growth": -1.0}, {"cohort": 0}, {"first": 0}, {"growth": "much"}])
+def test_options_are_checked(bad: dict[str, Any]) -> None:
+    with pytest.raises(SurefootError):
+        make("surefoot-linear", **bad)
+
+
+def test_fixed_cohorts_have_their_size() -> None:
+    design = SurefootLinear(LinearPolicy(growth=0.0, cohort=3, first=3))
+    for state, cohort, _, _ in play(design, *case("paper-linear", 3), trials=4):
+        assert set(np.unique(cohort.n)) <= {0, 3}
+        assert np.all((cohort.n.sum(axis=1) > 0) == (state.ending == 0))
+
+
+def test_every_pull_is_at_the_certified_dose() -> None:
+    for state, cohort, *_ in play(DESIGN, *case("saturated-none"), trials=20):
+        assert np.all((cohort.n == 0) | (cohort.dose == state.safe))
+
+
+def test_no_arm_that_may_be_best_is_starved() -> None:
+    for state, cohort, *_ in play(DESIGN, *case("paper-linear", 6), trials=10):
+        running = (state.standing == ACTIVE) & (state.ending == 0)[:, None] & (state.found == 0)[:, None]
+        equal = state.n.sum(axis=1, keepdims=True) / np.maximum(running.sum(axis=1, keepdims=True), 1)
+        assert np.all((cohort.n > 0) | ~running | (state.n >= FLOOR * equal))
+
+
+def test_stakes_of_the_leader_and_of_the_others() -> None:
+    """The leader's readings are bet against all claims but its own, the others' against their own alone."""
+    for state, cohort, *_ in play(DESIGN, *case("paper-linear", 4), trials=10):
+        own, led, against = cohort.stakes[..., 0], cohort.stakes[..., 1], cohort.stakes[..., 2:]
+        assert np.all(own > 0)
+        leads = led > 0
+        assert np.all(leads.sum(axis=1) <= 1)
+        assert np.all(~leads | (np.arange(4) == state.look.leader[:, None]))
+        itself = np.eye(4, dtype=bool)
+        assert np.all(np.isnan(against) | (itself != leads[..., None]))
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
+def test_stakes_reach_any_gap(gap: float) -> None:
+    """With noise in proportion: not many times the pulls, however small the gap."""
+    arms = (Arm("a", 0.5, 1.5), Arm("b", 0.5, 1.5))
+    problem = Problem(arms, 1.0, "linear", Noise("gaussian", 10 * gap), delta=0.1, budget=10**8)
+    scenario = Scenario((Linear(1.0), Linear(1 - gap)), (Linear(1.0), Linear(1.0)))
+    result = simulate(problem, scenario, DESIGN, 20, seed=1)
+    assert np.all(result.winner >= 0) and result.pulls.max() < 100_000
+
+
+ONCE_STALLED = ["binary-harm-near-limit", "hair-gap", "low-rates", "far-levels", "start-at-limit"]
+
+
+@pytest.mark.parametrize("name", ONCE_STALLED)
+def test_ends_without_a_runaway_tail(name: str) -> None:
+    result = simulate(*case(name, budget=10**12), DESIGN, 60, seed=2)
+    assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
