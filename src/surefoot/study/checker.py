@@ -588,6 +588,7 @@ Atoms = list[tuple[float, float]]
 SHORTFALL = mixture(0.9, 1.8, 5, 16, 0, 0.15, 0.0)
 CONTRAST = mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.15)
 TOGETHER = mixture(1.6, 1.5, 5, 2, 1, 0.15, 0.0)
+GAP = mixture(1.0, 1.7, 5, 8, 1, 0.1, 0.25)
 TILT = mixture(2.0, 2.0, 7, 5, 0, 0.15, 0.15)
 ANY = mixture(1.0, 1.8, 9, 16, 2, 0.15, 0.0)
 LOWERED = mixture(2.5, 1.8, 6, 16, 1, 0.15, 0.0)
@@ -782,6 +783,162 @@ class SurefootLinear(Theorem):
         return log_sum([sign * g * total - n * math.log(1 + x * math.expm1(sign * g)) + w for g, w in TILT])
 
 
+class Dose:
+    """Bets of an arm at one dose: logs of wealth on harm (above the limit; below it; below it while leading), and sums
+    over bets on the effect (below; above while leading): of weight^2, weight, weight * effect."""
+
+    def __init__(self) -> None:
+        self.over = self.under = self.led = 0.0
+        self.below, self.above = [0.0] * 3, [0.0] * 3
+
+
+class SurefootMonotonic(Theorem):
+    """Theorem 2 of docs/guarantees.md. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for
+    the verdict, and the sizes of its bets on the effect, below and above. Shares of delta: climb 0.4, verdict 0.48,
+    stops 0.04."""
+
+    RUNGS = 32
+
+    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+        super().__init__(problem, options)
+        self.base: list[float] = [arm["start"] for arm in self.arms]
+        self.step = [(self.largest(i) - arm["start"]) / self.RUNGS for i, arm in enumerate(self.arms)]
+        self.rungs = [[0.0] * self.RUNGS for _ in self.arms]  # logs of wealth
+        self.at: list[dict[float, Dose]] = [{} for _ in self.arms]
+
+    def certified(self, arm: int) -> float:
+        return self.rounded(arm, self.base[arm])
+
+    def take(self, given: Given) -> None:
+        for arm in range(self.d):
+            main, stakes = given.dose[arm], given.stakes[arm]
+            for dose in sorted((a for i, a in given.came if i == arm), key=lambda a: (a == main, a)):
+                if dose <= self.largest(arm) + CLOSE * abs(dose):
+                    staked = stakes if stakes is not None and dose == main else [None] * 5
+                    self.climb(arm, dose, given.came[arm, dose], staked[0], staked[1])
+                    self.record(arm, dose, given.came[arm, dose], *staked[2:])
+
+    def climb(self, arm: int, dose: float, came: Came, guess: float | None, reach: float | None) -> None:
+        """Lemma 3: against "harm at a rung is above limit + slack" every reading of the arm is bet."""
+        n, _, harm = came
+        if reach is not None and reach > 0 < self.step[arm]:
+            finer = min(max(math.floor(math.log2(self.RUNGS * self.step[arm] / reach)), -1), 60)
+            self.regrid(arm, 0, 0.5**finer)
+        rungs, top, slope = self.rungs[arm], self.largest(arm), self.arms[arm].get("lipschitz", 1.0)
+        if guess is not None:
+            for j in range(self.RUNGS):
+                rung = top if j == self.RUNGS - 1 else min(self.base[arm] + self.step[arm] * (j + 1), top)
+                bound = self.ceiling - slope * max(rung - dose, 0.0)
+                rungs[j] += bet(harm, n, bound, guess, self.noise("harm"), -1)
+        goal = math.log(self.d / (0.4 * self.delta))
+        passed = next((j for j, x in enumerate(rungs) if x < goal), self.RUNGS)
+        self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
+        self.regrid(arm, passed, 1.0)
+
+    def regrid(self, arm: int, passed: int, times: float) -> None:
+        """A new rung takes the wealth of the old one at or above it, or the least where there are two; the last one,
+        at the largest dose, the least of all."""
+        old, last = self.rungs[arm], self.RUNGS - 1
+        new = [old[min(passed + math.floor(j * times), last)] for j in range(self.RUNGS)]
+        if times > 1:
+            new = [min(x, old[min(passed + math.ceil((j + 1) * times) - 1, last)]) for j, x in enumerate(new)]
+        if times != 1:
+            new[last] = min(old)
+        self.rungs[arm], self.step[arm] = new, self.step[arm] * times
+
+    def record(
+        self, arm: int, dose: float, came: Came, guess: float | None, below: float | None, above: float | None
+    ) -> None:
+        """Lemma 5: the bets that these pulls make in the verdict."""
+        n, effect, harm = came
+        guess = self.limit if guess is None else guess  # at the limit nothing is bet
+        over, under = (bet(harm, n, self.limit, guess, self.noise("harm"), sign) for sign in (1, -1))
+        if over or under or below or above:
+            it = self.at[arm].setdefault(dose, Dose())
+            it.over, it.under, it.led = it.over + over, it.under + under, it.led + (under if above else 0.0)
+            for size, sums in ((below or 0.0, it.below), (above or 0.0, it.above)):
+                size = float(size > 0) if self.noise("effect")["kind"] == "bernoulli" else size
+                for k, x in enumerate((n * size**2, n * size, size * effect)):
+                    sums[k] += x
+
+    def out(self, arm: int) -> str | None:
+        start = self.arms[arm]["start"]
+        if sum(x.over for a, x in self.at[arm].items() if a <= start) >= math.log(self.d / (0.04 * self.delta)):
+            return "its harm is above the limit at its start dose already"
+        return "the claim that it is the best is refuted" if self.refuted(arm) else None
+
+    def near(self, arm: int, winner: int) -> str | None:
+        return "it is near enough" if self.refuted(arm, winner) else None
+
+    def refuted(self, arm: int, named: int | None = None) -> bool:
+        """Lemma 6: the bets against "arm k is the best" (and better than the one to be named by more than the tolerance)
+        come to 1/(0.48 delta) at every value x; those that its value is below rise with x, the others fall."""
+        goal, shift = math.log(1 / (0.48 * self.delta)) * (1 - CLOSE), 0.0 if named is None else self.tolerance
+        led = [j for j in range(self.d) if j != arm and any(x.above[0] > 0 for x in self.at[j].values())]
+
+        def total(low: float, high: float) -> float:
+            ups = [self.side(j, high + (0.0 if j == named else shift), 1) for j in led]
+            return self.side(arm, low + shift, -1) + math.fsum(ups)
+
+        means = [x.below[2] / x.below[1] for x in self.at[arm].values() if x.below[1] > 0]
+        means += [x.above[2] / x.above[1] for j in led for x in self.at[j].values() if x.above[1] > 0]
+        marks = sorted({-1e60, *means, 1e60})
+        cells = list(zip(marks, marks[1:], strict=False))
+        while cells:
+            low, high = cells.pop()
+            if total(low, high) >= goal:
+                continue
+            middle = (low + high) / 2
+            if not low < middle < high or total(middle, middle) < goal:
+                return False
+            cells += [(low, middle), (middle, high)]
+        return True
+
+    def side(self, arm: int, x: float, sign: int) -> float:
+        """The least evidence, over the largest safe dose b of an arm, that its value is above x, or below.
+
+        Below: at doses up to b, harm is bet to be above the limit, and at those above b the effect to be below x. Above:
+        the effect at doses up to b to be above x, and harm at those above b below the limit.
+        """
+        doses = sorted(self.at[arm])
+        bets, start, noise = [self.at[arm][a] for a in doses], self.arms[arm]["start"], self.noise("effect")
+        found = []
+        for c in range(len(bets) + 1):  # b is from dose c - 1 to below dose c
+            part = [b.below for b in bets[c:]] if sign < 0 else [b.above for b in bets[:c]]
+            v, w, y = (math.fsum(column) for column in zip(*part, strict=True)) if part else (0.0, 0.0, 0.0)
+            harm = math.fsum(b.over for b in bets[:c]) if sign < 0 else math.fsum(b.led for b in bets[c:])
+            if noise["kind"] == "bernoulli":
+                q = min(max(x, 0.0), 1.0)
+                found.append(
+                    harm + log_sum([sign * g * y - v * math.log(1 + q * math.expm1(sign * g)) + p for g, p in TILT])
+                )
+            else:
+                found.append(harm + log_mixture(sign * (y - x * w) / self.sigma("effect"), v, GAP))
+        least = list(found)
+        for c, dose in enumerate(doses, 1):  # where b can only be a dose that was pulled: half and half
+            if sign < 0 and self.alone(arm, dose, doses[c] if c < len(doses) else math.inf):
+                least[c] = log_sum([found[c], found[c - 1]]) - math.log(2)
+        return min(y for c, y in enumerate(least) if c == len(doses) or doses[c] > start)
+
+    def alone(self, arm: int, dose: float, after: float) -> bool:
+        """Whether a largest safe dose from this one to before the next that was pulled can only be this one."""
+        levels = self.arms[arm].get("levels") or ()
+        return dose >= self.largest(arm) or (dose in levels and not any(dose < a < after for a in levels))
+
+
+def bet(total: float, n: float, bound: float, guess: float, noise: Mapping[str, Any], sign: int) -> float:
+    """Log of the wealth from one bet that a mean is above (or below) `bound`, by a guess made beforehand."""
+    if noise["kind"] == "bernoulli":
+        bound = (1e-3 if bound <= 0 else bound) if sign > 0 else (1 - 1e-3 if bound >= 1 else bound)
+        if not 0 < bound < 1 or sign * (guess - bound) <= 0:
+            return 0.0
+        low, high = (bound, 0.5 * (1 + bound)) if sign > 0 else (0.5 * bound, bound)
+        q = min(max(guess, low), high)
+        return total * math.log(q / bound) + (n - total) * math.log((1 - q) / (1 - bound))
+    stake = max(sign * (guess - bound), 0.0) / noise["sigma"] ** 2
+    return float(stake * sign * (total - n * bound) - 0.5 * (stake * noise["sigma"]) ** 2 * n)
+
+
 def either(a: float, b: float, share: float) -> float:
     """Log of the wealth of two bets, of which the second has this share of the stake."""
     return log_sum([x + math.log(part) for x, part in ((a, 1 - share), (b, share)) if part > 0])
@@ -812,6 +969,7 @@ THEOREMS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Theorem]] =
     "safebai-linear/1": SafeBAILinear,
     "safebai-monotonic/1": SafeBAIMonotonic,
     "surefoot-linear/2": SurefootLinear,
+    "surefoot-monotonic/2": SurefootMonotonic,
 }
 
 
