@@ -22,6 +22,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
@@ -871,8 +872,8 @@ class SurefootMonotonic(Theorem):
         return "it is near enough" if self.refuted(arm, winner) else None
 
     def refuted(self, arm: int, named: int | None = None) -> bool:
-        """Lemma 6: the bets against "arm k is the best" (and better than the one to be named by more than the tolerance)
-        come to 1/(0.48 delta) at every value x; those that its value is below rise with x, the others fall."""
+        """Lemma 6: the bets against "arm k is the best" (and better than the one to be named by more than the
+        tolerance) come to 1/(0.48 delta) at every x; those that its value is below x rise with x, the others fall."""
         goal, shift = math.log(1 / (0.48 * self.delta)) * (1 - CLOSE), 0.0 if named is None else self.tolerance
         led = [j for j in range(self.d) if j != arm and any(x.above[0] > 0 for x in self.at[j].values())]
 
@@ -883,7 +884,7 @@ class SurefootMonotonic(Theorem):
         means = [x.below[2] / x.below[1] for x in self.at[arm].values() if x.below[1] > 0]
         means += [x.above[2] / x.above[1] for j in led for x in self.at[j].values() if x.above[1] > 0]
         marks = sorted({-1e60, *means, 1e60})
-        cells = list(zip(marks, marks[1:], strict=False))
+        cells = list(pairwise(marks))
         while cells:
             low, high = cells.pop()
             if total(low, high) >= goal:
@@ -897,8 +898,8 @@ class SurefootMonotonic(Theorem):
     def side(self, arm: int, x: float, sign: int) -> float:
         """The least evidence, over the largest safe dose b of an arm, that its value is above x, or below.
 
-        Below: at doses up to b, harm is bet to be above the limit, and at those above b the effect to be below x. Above:
-        the effect at doses up to b to be above x, and harm at those above b below the limit.
+        Below: at doses up to b, harm is bet to be above the limit, and at those above b the effect to be below x.
+        Above: the effect at doses up to b to be above x, and harm at those above b below the limit.
         """
         doses = sorted(self.at[arm])
         bets, start, noise = [self.at[arm][a] for a in doses], self.arms[arm]["start"], self.noise("effect")

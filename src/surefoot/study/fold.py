@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..designs import DESIGNS, Design, make
-from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, Cohort, Outcome
+from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError, number
 from .checker import CLOSE, THEOREMS, Broken, Event, Given, Record, near
@@ -207,7 +207,9 @@ class View(Record):
     @property
     def refuted_starts(self) -> list[str]:
         """The arms whose start dose, which was to be safe, the readings show not to be."""
-        return [self.problem.names[arm] for watch, arm, _ in sorted(self.fired) if watch == "start"]
+        seen = {arm for watch, arm, _ in self.fired if watch == "start"}
+        seen |= set(np.flatnonzero(self.state.standing[0] == STOPPED).tolist())
+        return [self.problem.names[arm] for arm in sorted(seen)]
 
     @property
     def watches(self) -> Watches:
