@@ -105,7 +105,7 @@ class Life(RuleBasedStateMachine):
             id = done[k % len(done)]
             new = {"effect": self.value(effect), "harm": self.value(harm)}
             if new != self.told[id]:
-                self.study.correct(id, **new, reason="it was wrong")
+                self.study.correct(id, new["effect"], new["harm"], reason="it was wrong")
                 self.told[id] = new
 
     @rule(k=st.integers(0, 50))

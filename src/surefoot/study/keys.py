@@ -15,6 +15,7 @@ from typing import Any
 
 from ..problem import SurefootError
 from .journal import now
+from .text import file as named
 
 BODY = ("surefoot", "format", "study", "events", "head", "at")  # what is signed
 
@@ -38,7 +39,7 @@ class Key:
     def new(cls, file: str | Path) -> Key:
         """A new one, in a file that only its owner can read."""
         private = _ed25519().Ed25519PrivateKey.generate()
-        path = Path(file)
+        path = named(file)
         try:
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
                 json.dump({"surefoot": "key", "private": private.private_bytes_raw().hex()}, out)
@@ -50,7 +51,7 @@ class Key:
 
     @classmethod
     def load(cls, file: str | Path) -> Key:
-        path, kind = Path(file), _ed25519()
+        path, kind = named(file), _ed25519()
         try:
             if os.name == "posix" and path.stat().st_mode & 0o077:
                 raise SurefootError(f"{path} can be read by others: chmod 600 {path}, or make a new key")

@@ -20,6 +20,7 @@ from .checker import Broken, Event, alarmed_by
 from .fold import ROUNDING, Assignment, View, default, digest_of, no_collecting, setup
 from .journal import Journal
 from .text import distinct, line, reason, skeleton, table
+from .text import file as named
 from .verify import check
 from .watch import DIGEST
 
@@ -413,7 +414,7 @@ class Study:
 
     def backup(self, file: str | Path) -> Path:
         """A SQLite file with this study as it is now; at any time, whoever is at work."""
-        path = Path(file)
+        path = named(file)
         if path.exists():
             raise SurefootError(f"{path} is there already: a backup replaces nothing")
         part = path.with_name(f".{path.name}.part")

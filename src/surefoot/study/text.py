@@ -31,6 +31,13 @@ def line(what: str, value: Any, most: int = NAME) -> str:
     return str(value).strip()
 
 
+def file(value: Any) -> Path:
+    """The path of a file."""
+    if not isinstance(value, (str, Path)) or not str(value).strip() or "\0" in str(value):
+        raise SurefootError(f"the path of a file is needed; got {value!a}")
+    return Path(value)
+
+
 def reason(value: Any) -> str:
     return line("a reason", value, 10_000)
 
@@ -71,7 +78,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def table(rows: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of readings with a name each for error messages."""
     if isinstance(rows, (str, Path)):
-        yield from _from_csv(Path(rows))
+        yield from _from_csv(file(rows))
         return
     if hasattr(rows, "to_dict"):  # a data frame
         rows = rows.to_dict("records")

@@ -99,6 +99,7 @@ class Watches:
         self.after: dict[int, tuple[int, Sums]] = {}  # arm -> band and harms after the first that is missing
         self.looked = [0.0] * d  # readings at the last look
         self.known: list[dict[Any, float]] = [{} for _ in range(d)]  # what was seen then
+        self.alarmed: list[Alarm] = []
         splits = [(r, j) for r in range(2) for j in range(BANDS)]
         self.keys: list[Key] = [("line", r, j, sign) for r, j in splits for sign in (1, -1)]
         if problem.shape == "monotonic":
@@ -173,15 +174,16 @@ class Watches:
 
     def alarms(self) -> Iterator[Alarm]:
         """What is out of bounds now; in long studies not after each reading but after a twentieth more of an arm's."""
+        changed = False
         for arm in sorted(self.touched):
             count = sum(s.n for s in self.bands[arm][1]) + (self.after[arm][1].n if arm in self.after else 0.0)
             if abs(count - self.looked[arm]) >= 0.05 * count:
-                self.known[arm] = self._look(arm)
-                self.looked[arm] = count
-        self.touched.clear()
-        yield from self._joint()
-        for arm in range(len(self.known)):
-            yield from self._alone(arm)
+                self.known[arm], self.looked[arm], changed = self._look(arm), count, True
+        if changed or self.alarmed:
+            self.alarmed = [*self._joint(), *(alarm for arm in sorted(self.touched) for alarm in self._alone(arm))]
+        if not self.alarmed:
+            self.touched.clear()
+        yield from self.alarmed
 
     def _look(self, arm: int) -> dict[Any, float]:
         """Log of an arm's wealth in each test; of those with a number that is not known, at most that."""
@@ -197,7 +199,8 @@ class Watches:
                 yield self._alarm(watch, arm, 1, self._words(watch, arm))
         goal = math.log(len(self.keys) / self.level["line"])
         for key in self.keys:
-            if _one_or_all([known.get(key, 0.0) for known in self.known]) < goal:
+            most = [known.get(key, 0.0) for known in self.known]
+            if max(most) < goal and sum(most) < goal:
                 continue
             found = [self._contrast(arm, key, False) for arm in range(len(self.known))]
             if _one_or_all(found) >= goal:
