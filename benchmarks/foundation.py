@@ -9,10 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from surefoot import Problem, Scenario, case, make, simulate
+from surefoot import Noise, Problem, Scenario, case, make, simulate
 
 LINEAR = make("safebai-linear")
 
@@ -85,7 +84,7 @@ def growth() -> None:
     print("time a trial and arm by number of arms:", _ratios(arms))
     pulls = {}
     for scale in (1, 10, 100, 1000):
-        noise = tuple(replace(noise, sigma=noise.scale * scale) for noise in problem.noises)
+        noise = tuple(Noise(noise.kind, noise.scale * scale) for noise in problem.noises)
         louder = problem.but(noise=noise, budget=10**12)
         result = simulate(louder, scenario, LINEAR, 20_480, progress=False)
         # the louder the noise, the smaller the first epochs are beside it: the epochs stay, and so must the time

@@ -93,7 +93,7 @@ def play(p: Problem, truth: Scenario, seed: int) -> tuple[str, int, int, bool]:
                 (record.effect, record.harm), means, noises, (0.0, drift), strict=True
             ):
                 m = float(mean[arm]) + more
-                draw = float(rng.random() < m) if noise.kind == "bernoulli" else m + noise.scale * rng.standard_normal()
+                draw = float(rng.random() < m) if noise.binary else m + noise.scale * rng.standard_normal()
                 values.append(draw)
         given.closed, given.came = True, record.sums(given)
         watches.update(record)

@@ -19,7 +19,7 @@ from surefoot.bounds import (
     RAISED,
     SHORTFALL,
     Mixture,
-    bet,
+    binary_bet,
     log_mixture,
     log_tilt,
     radius,
@@ -308,7 +308,7 @@ def bets(noise: Noise, mean: float, bound: float, above: bool, peek: bool = Fals
             x = mean + noise.scale * rng.standard_normal(SEQUENCES)
         guess = (total + x) / (count + 1) if peek else total / count
         one = np.ones(SEQUENCES)
-        wealth = wealth + bet(x, one, bound * one, guess, noise, above)
+        wealth = wealth + noise.bet(x, one, bound * one, guess, above)
         total, count = total + x, count + 1
         out.append(wealth)
     return np.stack(out, axis=1)
@@ -344,7 +344,7 @@ def test_a_binary_bet_is_fair_at_its_bound_and_unfair_beyond(above: bool) -> Non
     mean = np.clip(bound - far if above else bound + far, 0, 1)
     holds = (mean <= bound) if above else (mean >= bound)  # a bound beyond 0 or 1 may be one that no mean keeps to
     one = np.ones_like(bound)
-    win, lose = (np.exp(bet(x * one, one, bound, guess, NOISES["bernoulli"], above)) for x in (1.0, 0.0))
+    win, lose = (np.exp(binary_bet(x * one, one, bound, guess, above)) for x in (1.0, 0.0))
     assert np.all((mean * win + (1 - mean) * lose)[holds] <= 1 + 1e-12)
 
 
@@ -352,8 +352,8 @@ def test_a_binary_bet_is_fair_at_its_bound_and_unfair_beyond(above: bool) -> Non
 def test_a_cohorts_bet_is_the_sum_of_its_readings_bets(noise: Noise) -> None:
     x = np.array([1.0, 0.0, 0.0, 1.0, 1.0])
     one = np.ones(5)
-    each = bet(x, one, 0.4 * one, 0.6 * one, noise, True).sum()
-    whole = bet(np.array([3.0]), np.array([5.0]), np.array([0.4]), np.array([0.6]), noise, True)
+    each = noise.bet(x, one, 0.4 * one, 0.6 * one, True).sum()
+    whole = noise.bet(np.array([3.0]), np.array([5.0]), np.array([0.4]), np.array([0.6]), True)
     assert whole[0] == pytest.approx(each)
 
 
@@ -372,7 +372,7 @@ def test_namespaces_agree() -> None:
     for noise in NOISES.values():
         for above in (True, False):
             n, b, g = (xp.asarray(x) for x in (one, bound, guess))
-            pairs.append((bet(one, one, bound, guess, noise, above), bet(n, n, b, g, noise, above)))
+            pairs.append((noise.bet(one, one, bound, guess, above), noise.bet(n, n, b, g, above)))
     for a, b in pairs:
         assert isinstance(b, type(v2))
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-12)

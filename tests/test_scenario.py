@@ -1,5 +1,4 @@
 import math
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from scipy import stats
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, load, make, simulate
-from surefoot.scenario import Array, Curves, Emax, Linear, Logistic, Table, draw_sums
-
-FALSE_ALARM = 1e-7  # of one check; there are fewer than ten a test
-
+from surefoot.scenario import Curves, Emax, Linear, Logistic, Table
 
 # Curves
 
@@ -146,93 +140,6 @@ def test_violations_are_named() -> None:
         (Scenario(line, (np.cos,) * 2), monotonic(0.0, 2.0, 2.0), "harm falls with the dose (a, b)"),
     ]:
         assert any(found.startswith(expected) for found in scenario.violations(problem)), expected
-
-
-# Draws. A pull by itself is written here once more, from the words of the docstring.
-
-
-def one_by_one(
-    rng: np.random.Generator, n: int, means: tuple[float, float], noises: tuple[Noise, Noise], c: float, size: int
-) -> tuple[Array, Array]:
-    """Sums of n pulls that are drawn pull by pull."""
-    shape = (size, n)
-    kinds = [noise.kind for noise in noises]
-    readings: list[Array]
-    if "gaussian" not in kinds:
-        u = rng.random(shape)
-        other = np.where(rng.random(shape) < abs(c), u if c > 0 else 1 - u, rng.random(shape))
-        readings = []
-        for x, mean, noise in zip((other, u), means, noises, strict=True):
-            if noise.kind == "bernoulli":
-                readings.append((x < mean).astype(float))
-            else:
-                readings.append(mean + np.where(x < 0.5, noise.scale, -noise.scale))
-    else:
-        first = 0 if kinds[0] != "gaussian" else 1  # the Gaussian one follows the other
-        mean, noise = means[first], noises[first]
-        if noise.kind == "gaussian":
-            x = mean + noise.scale * rng.standard_normal(shape)
-        elif noise.kind == "rademacher":
-            x = mean + noise.scale * rng.choice([-1.0, 1.0], shape)
-        else:
-            x = (rng.random(shape) < mean).astype(float)
-        fresh = rng.standard_normal(shape)
-        y = means[1 - first] + noises[1 - first].scale * (c * (x - mean) / noise.scale + (1 - c**2) ** 0.5 * fresh)
-        readings = [x, y] if first == 0 else [y, x]
-    return readings[0].sum(axis=1), readings[1].sum(axis=1)
-
-
-KINDS = [Noise("gaussian", 0.7), Noise("rademacher", 0.4), Noise("bernoulli")]
-
-
-@pytest.mark.parametrize("c", [-1.0, 0.0, 0.8, 1.0])
-@pytest.mark.parametrize("noises", list(product(KINDS, KINDS)), ids=lambda pair: "-".join(x.kind for x in pair))
-def test_sums_are_distributed_as_sums_of_pulls(noises: tuple[Noise, Noise], c: float) -> None:
-    rng, n, means, size = np.random.default_rng(1), 7, (0.3, 0.6), 20_000
-    slow = one_by_one(rng, n, means, noises, c, size)
-    full = np.full((size, 1), n)
-    fast = [x[:, 0] for x in draw_sums(rng, full, (0.0 * full + means[0], 0.0 * full + means[1]), noises, c)]
-    for a, b in ((1, 0), (0, 1), (1, 1), (1, -2)):
-        assert _same_distribution(a * slow[0] + b * slow[1], a * fast[0] + b * fast[1]) > FALSE_ALARM
-
-
-def _same_distribution(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """The p-value of two samples being of one distribution: chi-square over values where they are few, else KS."""
-    x, y = np.round(x, 9), np.round(y, 9)
-    values, at = np.unique(np.concatenate([x, y]), return_inverse=True)
-    if len(values) > 200:
-        return float(stats.ks_2samp(x, y).pvalue)
-    counts = np.array([np.bincount(part, minlength=len(values)) for part in (at[: len(x)], at[len(x) :])])
-    often = counts.sum(axis=0) >= 20
-    table = np.column_stack([counts[:, often], counts[:, ~often].sum(axis=1)])
-    table = table[:, table.sum(axis=0) > 0]
-    return 1.0 if table.shape[1] < 2 else float(stats.chi2_contingency(table).pvalue)
-
-
-@pytest.mark.parametrize("c", [-1.0, -0.3, 0.0, 1.0])
-def test_moments_of_gaussian_sums(c: float) -> None:
-    size = 40_000
-    n = np.tile([[1, 50, 10**9]], (size, 1))
-    means = np.full(n.shape, 0.3), np.full(n.shape, -2.0)
-    noises = Noise("gaussian", 0.5), Noise("gaussian", 3.0)
-    z = [
-        (x - n * m) / (s.scale * np.sqrt(n))
-        for x, m, s in zip(draw_sums(np.random.default_rng(2), n, means, noises, c), means, noises, strict=True)
-    ]
-    for x in z:
-        assert np.all(np.abs(x.mean(axis=0)) < 6 / size**0.5)
-        assert np.all(np.abs(x.var(axis=0) - 1) < 6 * (2 / size) ** 0.5)
-    assert np.all(np.abs((z[0] * z[1]).mean(axis=0) - c) < 6 * ((1 + c**2) / size) ** 0.5)
-
-
-@pytest.mark.parametrize("c", [-1.0, 0.0, 0.5, 1.0])
-def test_binary_readings_at_0_and_1(c: float) -> None:
-    """Means at the ends, and past them by rounding, give sure readings, and no warning."""
-    n = np.array([[5, 5, 5, 0]])
-    f, g = np.array([[0.0, 1.0, 1.0 + 1e-16, 0.5]]), np.array([[1.0, 1.0, -1e-16, 0.5]])
-    effect, harm = draw_sums(np.random.default_rng(0), n, (f, g), (Noise("bernoulli"),) * 2, c)
-    assert effect.tolist() == [[0, 5, 5, 0]]
-    assert harm.tolist() == [[5, 5, 0, 0]]
 
 
 def test_drift_is_that_of_the_middle_of_the_cohort() -> None:

@@ -18,7 +18,6 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .arrays import Array, like
-from .problem import Noise
 
 
 @dataclass(frozen=True)
@@ -126,25 +125,29 @@ def log_tilt(total: Array, n: Array, x: Array, above: bool) -> Array:
     return top + xp.log(added(xp.exp(e - top)))
 
 
-def bet(total: Array, n: Array, bound: Array, guess: Array, noise: Noise, above: bool) -> Array:
-    """Log of the wealth from one bet that a mean is above (or below) `bound`, staked by a `guess` made beforehand.
+def subgaussian_bet(total: Array, n: Array, bound: Array, guess: Array, sigma: float, above: bool) -> Array:
+    """Log of the wealth from one bet that a mean is above (or below) `bound`, staked by a `guess` made beforehand:
+    exp(g (x - bound) - g^2 sigma^2/2) for every reading x, with g = (guess - bound) / sigma^2.
 
-    Where the guess is on the other side, nothing is staked. A sub-Gaussian reading: exp(g (x - bound) - g^2 sigma^2/2)
-    with g = (guess - bound) / sigma^2. A binary reading: the likelihood ratio of guess against bound, which is exact.
-    In both the expected wealth is at most 1 for every mean that is not above (below) the bound, so the product over
-    readings with predictable bounds and guesses is a supermartingale, and P(it ever reaches 1/alpha) <= alpha (Ville).
+    Where the guess is on the other side, nothing is staked. The expected wealth is at most 1 for every mean that is not
+    above (below) the bound, so the product over readings with predictable bounds and guesses is a supermartingale, and
+    P(it ever reaches 1/alpha) <= alpha (Ville).
     """
     xp = array_namespace(total)
-    sign = 1.0 if above else -1.0
-    if noise.kind == "bernoulli":
-        bound = xp.where(bound <= 0, 1e-3, bound) if above else xp.where(bound >= 1, 1 - 1e-3, bound)
-        on = (sign * (guess - bound) > 0) & (bound > 0) & (bound < 1)
-        p = xp.where(on, bound, 0.5)
-        q = xp.where(on, xp.clip(guess, 0.5 * p if not above else p, 0.5 * (1 + p) if above else p), p)
-        return total * xp.log(q / p) + (n - total) * xp.log((1 - q) / (1 - p))
-    var = noise.scale**2
+    sign, var = (1.0 if above else -1.0), sigma**2
     stake = xp.maximum(sign * (guess - bound), 0.0) / var
     return stake * sign * (total - n * bound) - 0.5 * stake**2 * var * n
+
+
+def binary_bet(total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
+    """The same for binary readings: the likelihood ratio of guess against bound, which is exact."""
+    xp = array_namespace(total)
+    sign = 1.0 if above else -1.0
+    bound = xp.where(bound <= 0, 1e-3, bound) if above else xp.where(bound >= 1, 1 - 1e-3, bound)
+    on = (sign * (guess - bound) > 0) & (bound > 0) & (bound < 1)
+    p = xp.where(on, bound, 0.5)
+    q = xp.where(on, xp.clip(guess, 0.5 * p if not above else p, 0.5 * (1 + p) if above else p), p)
+    return total * xp.log(q / p) + (n - total) * xp.log((1 - q) / (1 - p))
 
 
 def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:

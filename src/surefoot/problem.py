@@ -5,7 +5,6 @@ Everything is checked when it is made, so that nothing downstream has to ask aga
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -18,99 +17,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import SurefootError, choice, known_keys, number
+from .noise import Noise, noises_to_dict, parse_noises
+
 Shape = Literal["linear", "monotonic"]
 Signals = Literal["any", "independent"]
-Kind = Literal["gaussian", "rademacher", "bernoulli"]
-
-
-SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided without overflow; the others are refused
-
-
-class SurefootError(ValueError):
-    """Something that came from the user and cannot be used; the message says what to do."""
-
-
-def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
-    """`value` as a float, or an error that says what came and what was needed."""
-    need = ("finite" if finite else "a number") + (f" and above {above:g}" if above > -math.inf else "")
-    need += f" and at least {least:g}" if least > -math.inf else ""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise SurefootError(f"{name} must be a number; got {value!r}")
-    try:
-        x = float(value)
-    except OverflowError:
-        raise SurefootError(f"{name} must be {need}; got a whole number of more than 308 digits") from None
-    if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < least:
-        raise SurefootError(f"{name} must be {need}; got {value!r}")
-    if SIZE < abs(x) < math.inf or (above == 0 and x < 1 / SIZE):
-        raise SurefootError(f"{name} must be of a size between {1 / SIZE:g} and {SIZE:g}; got {x:g}")
-    return x
-
-
-def choice(name: str, value: Any, options: Iterable[str]) -> Any:
-    options = list(options)
-    if value not in options:
-        near = difflib.get_close_matches(str(value), options, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise SurefootError(f"{name} must be one of {', '.join(options)}; got {value!r}{hint}")
-    return value
-
-
-def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None:
-    """Refuse a mapping with a key that means nothing here: a misspelt `slakc` must not pass as no slack."""
-    if not isinstance(data, Mapping):
-        raise SurefootError(f"{where} must be a table of keys and values; got {data!r}")
-    for key in data:
-        choice(f"a key of {where}", key, keys)
-
-
-@dataclass(frozen=True)
-class Noise:
-    """One reading's noise. A design is told only `sigma`: the reading is sigma-sub-Gaussian."""
-
-    kind: Kind = "gaussian"
-    sigma: float | None = None
-
-    def __post_init__(self) -> None:
-        choice("noise kind", self.kind, get_args(Kind))
-        if self.kind == "bernoulli":  # a reading in [0, 1] is 1/2-sub-Gaussian (Hoeffding's lemma)
-            if self.sigma not in (None, 0.5):
-                raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {self.sigma!r}")
-            object.__setattr__(self, "sigma", 0.5)
-        elif self.sigma is None:
-            raise SurefootError(f"{self.kind} noise needs a sigma (its standard deviation); got none")
-        else:
-            object.__setattr__(self, "sigma", number("noise sigma", self.sigma, above=0))
-
-    @property
-    def scale(self) -> float:
-        assert self.sigma is not None
-        return self.sigma
-
-    @classmethod
-    def parse(cls, where: str, data: Any) -> Noise:
-        known_keys(where, data, ("kind", "sigma"))
-        return cls(**data)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind} | ({} if self.kind == "bernoulli" else {"sigma": self.scale})
-
-
-def parse_noises(where: str, data: Any) -> tuple[Noise, Noise]:
-    """`{kind, sigma}` for both readings, or `{effect = {..}, harm = {..}}` apart."""
-    if isinstance(data, Mapping) and ("effect" in data or "harm" in data):
-        known_keys(where, data, ("effect", "harm"))
-        for key in ("effect", "harm"):
-            if key not in data:
-                raise SurefootError(f"{where} names one reading only; it needs {where}.{key} too")
-        return Noise.parse(f"{where}.effect", data["effect"]), Noise.parse(f"{where}.harm", data["harm"])
-    both = Noise.parse(where, data)
-    return both, both
-
-
-def noises_to_dict(noises: tuple[Noise, Noise]) -> dict[str, Any]:
-    effect, harm = noises
-    return effect.to_dict() if effect == harm else {"effect": effect.to_dict(), "harm": harm.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -314,3 +225,6 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:  # what tomllib refuses, bytes that are not UTF-8, whole numbers of 5,000 digits
         raise SurefootError(f"{path} is not valid TOML: {error}") from error
+
+
+__all__ = ["HIDDEN", "Arm", "Noise", "Problem", "Shape", "Signals", "SurefootError", "choice", "known_keys", "number"]

@@ -5,7 +5,6 @@ A Design never sees a Scenario. Outcomes are drawn exactly for whole cohorts: th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -15,18 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import (
-    HIDDEN,
-    Noise,
-    Problem,
-    SurefootError,
-    choice,
-    known_keys,
-    noises_to_dict,
-    number,
-    parse_noises,
-    read_toml,
-)
+from .checks import SurefootError, choice, known_keys, number
+from .noise import Noise, draw_sums, noises_to_dict, parse_noises
+from .problem import HIDDEN, Problem, read_toml
 
 Array = NDArray[Any]
 Curve = Callable[[Array], Array]
@@ -231,7 +221,7 @@ class Scenario:
             steep = np.diff(g, axis=0) > problem.lipschitz * np.diff(dose, axis=0) + slack
             rules["harm rises faster than the Lipschitz constant"] = np.any(steep, axis=0)
         for key, y, noise in (("effect", f, self.noises(problem)[0]), ("harm", g, self.noises(problem)[1])):
-            if noise.kind == "bernoulli":
+            if noise.binary:
                 rules[f"{key} of a binary reading leaves [0, 1]"] = np.any((y < 0) | (y > 1), axis=0)
         for rule, broken in rules.items():
             if np.any(broken):
@@ -329,51 +319,6 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
     if "actual_noise" in hidden:
         hidden["noise"] = parse_noises("actual_noise", hidden.pop("actual_noise"))
     return problem, Scenario(tuple(curves["effect"]), tuple(curves["harm"]), name=Path(path).stem, **hidden)
-
-
-def draw_sums(
-    rng: np.random.Generator, n: Array, means: tuple[Array, Array], noises: tuple[Noise, Noise], correlation: float
-) -> tuple[Array, Array]:
-    """Sums over n pulls of two readings with these means, noises and correlation; exact, in a few draws an arm.
-
-    Two binary readings (Bernoulli or Rademacher) share their uniform with probability |correlation|, one turned over
-    where it is negative. With a Gaussian reading, its noise is correlation * (the other's, standardised by its sigma)
-    + sqrt(1 - correlation^2) * N(0, 1): it stays sigma-sub-Gaussian, and Gaussian if the other is.
-    """
-    kinds = [noise.kind for noise in noises]
-    if "gaussian" not in kinds:
-        p, q = (
-            np.full_like(m, 0.5) if k == "rademacher" else np.clip(m, 0, 1) for m, k in zip(means, kinds, strict=True)
-        )
-        ones = rng.binomial(n, q)
-        both = p * q
-        if correlation:
-            tied = np.minimum(p, q) if correlation > 0 else np.maximum(p + q - 1, 0)
-            both = (1 - abs(correlation)) * both + abs(correlation) * tied
-        with np.errstate(divide="ignore", invalid="ignore"):
-            given_one = np.clip(np.where(q > 0, both / q, 0), 0, 1)
-            given_zero = np.clip(np.where(q < 1, (p - both) / (1 - q), 0), 0, 1)
-        counts = (rng.binomial(ones, given_one) + rng.binomial(n - ones, given_zero), ones)
-        effect, harm = (
-            c.astype(float) if k == "bernoulli" else n * m + s.scale * (2.0 * c - n)
-            for c, k, m, s in zip(counts, kinds, means, noises, strict=True)
-        )
-        return effect, harm
-    last = 1 if kinds[0] != "gaussian" else 0  # the reading that is drawn given the other: a Gaussian one
-    (mean, noise), (mean2, noise2) = (means[1 - last], noises[1 - last]), (means[last], noises[last])
-    rest: Array
-    if noise.kind == "gaussian":
-        rest = np.sqrt(n) * rng.standard_normal(n.shape)
-        one = n * mean + noise.scale * rest
-    elif noise.kind == "rademacher":
-        rest = 2.0 * rng.binomial(n, 0.5) - n
-        one = n * mean + noise.scale * rest
-    else:
-        one = rng.binomial(n, np.clip(mean, 0, 1)).astype(float)
-        rest = (one - n * np.clip(mean, 0, 1)) / noise.scale
-    fresh = np.sqrt(n) * rng.standard_normal(n.shape)
-    two = n * mean2 + noise2.scale * (correlation * rest + math.sqrt(1 - correlation**2) * fresh)
-    return (two, one) if last == 0 else (one, two)
 
 
 __all__ = ["CURVES", "Curves", "Emax", "Linear", "Logistic", "Scenario", "Table", "Truth", "load"]

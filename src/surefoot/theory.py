@@ -19,7 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Problem, Shape, SurefootError
+from .checks import SurefootError
+from .noise import Gaussian
+from .problem import Problem, Shape
 from .scenario import Scenario, Truth
 
 Array = NDArray[np.float64]
@@ -62,7 +64,7 @@ def _truth(problem: Problem, scenario: Scenario, shape: Shape, bound: Literal["l
     if bound == "lower":
         if problem.tolerance is not None:
             raise NotStated("the problem has a tolerance, so an algorithm need not find the best arm")
-        if any(noise.kind != "gaussian" for noise in scenario.noises(problem)):
+        if any(not isinstance(noise, Gaussian) for noise in scenario.noises(problem)):
             raise NotStated("the noise is not Gaussian, and a lower bound depends on its law")
         if scenario.correlation:
             raise NotStated(f"the two readings have correlation {scenario.correlation:g}; none is assumed")

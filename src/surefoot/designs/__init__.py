@@ -12,8 +12,7 @@ from .oracle import Oracle
 from .safe_lts import SafeLTS
 from .safeopt import SafeOpt
 from .stageopt import StageOpt
-from .surefoot import SurefootLinear
-from .surefoot_monotonic import SurefootMonotonic
+from .surefoot import SurefootLinear, SurefootMonotonic
 from .unconstrained import Unconstrained
 
 KINDS: tuple[type[Design], ...] = (

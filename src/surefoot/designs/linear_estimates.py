@@ -88,9 +88,7 @@ def tolerance(p: Problem) -> float:
     return (p.tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0])
 
 
-def weakest(
-    p: Problem, rival: Line, leader: Line, low: Array, high: Array, shift: Any
-) -> tuple[Array, Array, Array]:
+def weakest(p: Problem, rival: Line, leader: Line, low: Array, high: Array, shift: Any) -> tuple[Array, Array, Array]:
     """Where between the values `low` of a rival and `high` of the leader the evidence against the rival is nearly
     least, and by how much for each unit of dose the leader is ahead there, and the rival behind. The leader is compared
     with what is lower by `shift`.

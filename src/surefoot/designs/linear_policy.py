@@ -20,7 +20,9 @@ from .linear_estimates import Look
 from .linear_evidence import LinearState
 from .settle import wanted
 
-ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: a coin's toss is not worth a stake
+ESTABLISHED = (
+    0.5  # nats by which a leader must be ahead before its pulls are bet on: a coin's toss is not worth a stake
+)
 FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: what is known of it stays true
 BALANCE = 2.0  # leader and challengers both, where the leader's share is within this factor of 1: fewer decisions
 REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: the sizes of bets reach that far by themselves

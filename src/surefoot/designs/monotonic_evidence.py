@@ -20,8 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like, pick, put, rows, scatter
-from ..bounds import Mixture, bet, log_mixture, log_tilt
-from ..problem import Noise, Problem
+from ..bounds import Mixture
+from ..noise import Noise
+from ..problem import Problem
 from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .ladder import RUNGS, first_false, ladder, regrid
@@ -69,7 +70,11 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         base = first["safe"]
         wealth, at = (xp.zeros((*base.shape, *shape), dtype=xp.float64) for shape in ((RUNGS,), (MORE, WIDTH)))
         return MonotonicState(
-            **first, wealth=wealth, base=base, step=(like(base, problem.largest) - base) / RUNGS, n=first["standing"],
+            **first,
+            wealth=wealth,
+            base=base,
+            step=(like(base, problem.largest) - base) / RUNGS,
+            n=first["standing"],
             at=at + _none(at),
         )
 
@@ -97,11 +102,13 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         wealth, step = regrid(wealth, step, xp.zeros_like(pull.n), stakes.reach)
         bound = p.ceiling - K[:, None] * xp.maximum(ladder(base, step, largest) - pull.dose[:, None], 0.0)
         guess = xp.where(xp.isnan(stakes.climb), xp.inf, stakes.climb)  # above every bound: nothing is bet
-        wealth = wealth + bet(pull.harm[:, None], pull.n[:, None], bound, guess[:, None], p.noises[1], above=False)
+        wealth = wealth + p.noises[1].bet(pull.harm[:, None], pull.n[:, None], bound, guess[:, None], above=False)
         passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
         base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
         wealth, step = regrid(wealth, step, passed, RUNGS * step)
-        return replace(s, wealth=put(s.wealth, came, wealth), base=put(s.base, came, base), step=put(s.step, came, step))
+        return replace(
+            s, wealth=put(s.wealth, came, wealth), base=put(s.base, came, base), step=put(s.step, came, step)
+        )
 
     def bracket(self, s: MonotonicState, came: Array) -> MonotonicState:
         """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
@@ -112,7 +119,10 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         good = first_false((before(at[..., UNDER], -1)[:, :-1] >= math.log(d / (SAFE * p.delta))) & real)
         bad = first_false(xp.flip((before(at[..., OVER])[:, 1:] >= math.log(d / (UNSAFE * p.delta))) | ~real, axis=-1))
         highest = xp.max(xp.where(xp.arange(dose.shape[1], device=device(dose)) < good[:, None], dose, -xp.inf), axis=1)
-        lowest = xp.min(xp.where(xp.arange(dose.shape[1], device=device(dose)) >= dose.shape[1] - bad[:, None], dose, xp.inf), axis=1)
+        lowest = xp.min(
+            xp.where(xp.arange(dose.shape[1], device=device(dose)) >= dose.shape[1] - bad[:, None], dose, xp.inf),
+            axis=1,
+        )
         unsafe = level_below(p, put(xp.zeros_like(s.unsafe) + xp.inf, came, lowest))
         return replace(s, safe=xp.maximum(s.safe, put(s.safe, came, highest)), unsafe=xp.minimum(s.unsafe, unsafe))
 
@@ -174,7 +184,7 @@ def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
     effect, harm = p.noises
     guess = xp.where(xp.isnan(stakes.harm), p.limit, stakes.harm)  # at the limit nothing is bet
     limit = xp.zeros_like(guess) + p.limit
-    over, under = (bet(pull.harm, pull.n, limit, guess, harm, above=above) for above in (True, False))
+    over, under = (harm.bet(pull.harm, pull.n, limit, guess, above=above) for above in (True, False))
     below, above = (xp.where(xp.isnan(x), 0.0, x) for x in (stakes.below, stakes.above))
     led = xp.where(above > 0, under, 0.0)
     sums = [x for size in (below, above) for x in sums_of_bets(effect, size, pull)]
@@ -203,7 +213,7 @@ def sums_of_bets(noise: Noise, size: Array, pull: Pull) -> tuple[Array, Array, A
     """Sub-Gaussian effects in units of their sigma, bet with weights: sums of weight^2, weight, weight * effect. Binary
     effects are bet with likelihood ratios, which need no weight: n, n, and how many were 1."""
     xp = array_namespace(size)
-    if noise.kind == "bernoulli":
+    if noise.binary:
         on = xp.astype(size > 0, size.dtype)
         return on * pull.n, on * pull.n, on * pull.effect
     return pull.n * size**2, pull.n * size, size * pull.effect
@@ -214,15 +224,14 @@ def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> A
     the best of all sizes of bet would have come to."""
     xp = array_namespace(x)
     v, w, y = (sums[..., i] for i in range(3))
-    sign = 1.0 if above else -1.0
-    if noise.kind == "bernoulli":
-        if exact:
-            return log_tilt(y + 0.0 * x, v, x, above)
-        q, x = y / xp.maximum(v, 1e-300), xp.clip(x, 1e-12, 1 - 1e-12)
-        q = xp.clip(q, 1e-12, 1 - 1e-12)
-        return xp.where(sign * (q - x) > 0, v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x))), 0.0)
-    s, v = sign * (y - x * w) / noise.scale, v + 0.0 * x
-    return log_mixture(s, v, GAP) if exact else xp.maximum(s, 0.0) ** 2 / (2 * xp.maximum(v, 1e-300))
+    if exact:
+        return noise.mixture(y + 0.0 * x, w + 0.0 * x, v + 0.0 * x, x, above, GAP)
+    m = y / xp.where(w > 0, w, 1.0)
+    best = (m - x) ** 2 * w**2 / (2 * noise.scale**2 * xp.where(v > 0, v, 1.0))
+    if noise.binary:
+        q, x = xp.clip(m, 1e-12, 1 - 1e-12), xp.clip(x, 1e-12, 1 - 1e-12)
+        best = v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x)))
+    return xp.where((m > x) if above else (m < x), best, 0.0)
 
 
 def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Array:
@@ -235,7 +244,10 @@ def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Arra
     few = xp.take_along_axis(sums, xp.broadcast_to(order[..., None], (*order.shape, 3)), axis=1)
     total = before(few, 1 if above else -1, axis=1)
     found = evidence(noise, total[:, :, None, :], x[:, None, :], above, exact)
-    which = xp.minimum(xp.astype(before(xp.astype(staked, xp.float64)), xp.int64), xp.full_like(staked[:, :1], max(most, 1), dtype=xp.int64))
+    which = xp.minimum(
+        xp.astype(before(xp.astype(staked, xp.float64)), xp.int64),
+        xp.full_like(staked[:, :1], max(most, 1), dtype=xp.int64),
+    )
     return xp.take_along_axis(found, xp.broadcast_to(which[..., None], (*which.shape, x.shape[1])), axis=1)
 
 

@@ -11,13 +11,12 @@ both are equally easy, as far as it can be reached. The leader's low place: unde
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like, pick, put, rows
-from ..problem import number
+from ..problem import Problem, number
 from .base import Cohort, Outcome
 from .compose import Policy
 from .monotonic_evidence import MonotonicState, down, up
@@ -26,24 +25,16 @@ from .settle import round_down, wanted
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
 RISE = 0.4  # of its Lipschitz constant: how fast harm is expected to rise before the pulls say how fast
-NEAR = 0.5  # how fast pulls at other doses fade: by how much harm can change up to there, against what is left
+BEND, NEAR, ODD = 0.2, 1.0, 12.0
+DOSES, TOGETHER = 24, 0.1  # so many doses are remembered apart, and only if harm may differ by this part of the slack
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
-HIGH, LOW = 0, 1
+LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
+HIGH, LOW, CROSS = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Of both places of every arm, (trials, arms, 2)."""
-
-    place: Array
-    count: Array  # pulls there, those at other doses faded
-    effect: Array  # their readings summed
-    harm: Array
-    leads: Array  # (trials, arms): whether it was pulled as the leader
-
-
-class Guess(NamedTuple):
-    """What is estimated, (trials, arms, 2) at the two places and (trials, arms) between them."""
+class Guess:
+    """What is estimated at the places, (trials, arms, 3): high, low, and where harm was thought to reach the limit."""
 
     harm: Array
     effect: Array
@@ -51,8 +42,18 @@ class Guess(NamedTuple):
     effect_error: Array
     rise: Array  # slope of the harm
     gain: Array  # slope of the effect
-    crossing: Array  # the dose where harm reaches the limit, at most the largest
+    count: Array  # pulls near
+    crossing: Array  # (trials, arms): the dose where harm reaches the limit, at most the largest
     value: Array  # the effect there
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All pulls of every arm by dose, those at nearly the same dose together; the places; what follows from both."""
+
+    known: Array  # (trials, arms, DOSES, 4): how many, and sums of their doses, effects and harms
+    place: Array  # (trials, arms, 3)
+    guess: Guess
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     """growth: an arm is pulled for this share of its pulls near its dose before the next decision; cohort: and at least
     so often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with."""
 
-    growth: float = 0.1
+    growth: float = 0.07
     cohort: int = 1
     first: int = 10
 
@@ -71,50 +72,33 @@ class MonotonicPolicy(Policy[MonotonicState]):
 
     def begin(self, state: MonotonicState) -> Memory:
         xp = array_namespace(state.base)
-        two = xp.stack([state.base, state.base], axis=-1)
-        return Memory(two, 0 * two, 0 * two, 0 * two, state.base < -xp.inf)
+        known = xp.zeros((*state.base.shape, DOSES, 4), dtype=xp.float64, device=device(state.base))
+        place = xp.stack([state.base] * 3, axis=-1)
+        return Memory(known, place, guess(state.problem, known, place))
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> Memory:
         xp, m, p = array_namespace(state.base), state.memory, state.problem
-        came, a = (outcome.n > 0)[..., None], cohort.dose[..., None]
-        leads = (cohort.stakes[..., -1] > 0)[..., None]
-        both = xp.concat([~leads, leads], axis=-1)
-        same = m.place[..., :1] == m.place[..., 1:]
-        here = came & (both | (same & (a == m.place)))
-        moved = xp.where(came & both, a, m.place)
-        seen = m.harm / xp.maximum(m.count, 1e-9)
-        K = like(a, p.lipschitz)[:, None]
-        left = xp.maximum(p.ceiling - seen, 0.25 * (p.ceiling - p.limit))
-        fade = xp.exp(-K * xp.abs(moved - m.place) / (NEAR * left))
-        add = [xp.where(here, x[..., None], 0.0) for x in (outcome.n, outcome.effect, outcome.harm)]
-        count, effect, harm = (old * fade + new for old, new in zip((m.count, m.effect, m.harm), add, strict=True))
-        return Memory(moved, count, effect, harm, xp.where(came[..., 0], leads[..., 0], m.leads))
-
-    def guess(self, s: MonotonicState) -> Guess:
-        xp, p, m = array_namespace(s.base), s.problem, s.memory
-        K, M, slack = like(s.base, p.lipschitz), like(s.base, p.largest), p.ceiling - p.limit
-        n = xp.maximum(m.count, 1e-9)
-        harm = xp.where(m.count > 0, m.harm / n, p.limit - 0.5 * slack)
-        root = xp.sqrt(xp.maximum(m.count, 1.0))
-        errors = tuple(noise.scale / root for noise in p.noises)
-        effect = m.effect / n
-        apart = m.place[..., HIGH] - m.place[..., LOW]
-        firm = (slack / K) ** 2
-        rise, gain = (
-            (apart * (x[..., HIGH] - x[..., LOW]) + firm * before) / (apart**2 + firm)
-            for x, before in ((harm, RISE * K), (effect, 0.0))
-        )
-        rise, gain = xp.clip(rise, 0.05 * K, K), xp.maximum(gain, xp.zeros_like(gain))
-        off = p.limit - harm
-        crossing = weighted(m.place + off / rise[..., None], errors[1] ** 2 + (0.5 * off) ** 2)
-        crossing = xp.clip(crossing, like(K, p.starts), M)
-        off = gain[..., None] * xp.clip(crossing[..., None] - m.place, -(slack / K)[:, None], (slack / K)[:, None])
-        value = weighted(effect + off, errors[0] ** 2 + (0.5 * off) ** 2)
-        return Guess(harm, effect, errors[1], errors[0], rise, gain, crossing, value)
+        came, a = outcome.n > 0, cohort.dose
+        leads = cohort.stakes[..., -1] > 0
+        high, low = xp.where(came & ~leads, a, m.place[..., HIGH]), xp.where(came & leads, a, m.place[..., LOW])
+        place = xp.stack([high, low, m.guess.crossing], axis=-1)
+        n = m.known[..., 0]
+        off = xp.where(n > 0, xp.abs(m.known[..., 1] / xp.where(n > 0, n, 1.0) - a[..., None]), xp.inf)
+        near = xp.argmin(off, axis=-1)
+        close = xp.min(off, axis=-1) <= TOGETHER * (p.ceiling - p.limit) / like(a, p.lipschitz)
+        spare = xp.argmin(
+            xp.where(n > 0, n / xp.maximum(off, 1e-150) ** 2, -1.0), axis=-1
+        )  # empty, or the least telling
+        count = xp.arange(DOSES, device=device(a))
+        here, fresh = (came[..., None] & (count == xp.where(close, near, spare)[..., None]), (came & ~close)[..., None])
+        n = xp.astype(outcome.n, xp.float64)
+        new = xp.stack([n, n * a, outcome.effect, outcome.harm], axis=-1)[..., None, :]
+        known = xp.where((here & fresh)[..., None], 0.0, m.known) + xp.where(here[..., None], new, 0.0)
+        return Memory(known, place, guess(p, known, place))
 
     def choose(self, state: MonotonicState, u: Array) -> Cohort:
-        xp, p, s, m = array_namespace(state.base), state.problem, state, state.memory
-        g = self.guess(s)
+        xp, p, s = array_namespace(state.base), state.problem, state
+        g = s.memory.guess
         live, seen, leader = wanted(s), s.n > 0, self.leader(s, g)
         is_leader = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
         rival = live & ~is_leader
@@ -122,13 +106,24 @@ class MonotonicPolicy(Policy[MonotonicState]):
         other = xp.max(xp.where(rival, g.value, -xp.inf), axis=1, keepdims=True)
         far = p.tolerance or 0.0  # a rival's value has to be below x + tolerance, and the leader's above x
         x = 0.5 * (best + xp.where(is_leader, xp.where(xp.isfinite(other), other, best), g.value) - far)
-        dose = xp.where(is_leader, self.under(s, g, x), self.over(s, g, x + far))
-        climbs = rival & (dose > m.place[..., HIGH])
-        share = self.share(s, g, leader, rival & ~climbs)
+        target = xp.where(is_leader, self.under(s, g, x), self.over(s, g, x + far))
+        dose = round_down(p, xp.clip(target, like(x, p.starts), s.base))
+        climbs = rival & (target > s.base)
+        new = ~climbs & (dose != xp.where(is_leader, s.memory.place[..., LOW], s.memory.place[..., HIGH]))
+        share = self.share(s, g, leader, rival & ~climbs & ~new)
         few = 5 * pick(s.n, leader) < xp.max(xp.where(rival, s.n, 0), axis=1, keepdims=True)
-        chosen = xp.where(is_leader, (share >= 0.5) | few, climbs | (share <= 2.0))
-        count = xp.where(is_leader, m.count[..., LOW], m.count[..., HIGH])
-        size = xp.maximum(xp.ceil(self.growth * count), float(self.cohort))
+        chosen = xp.where(is_leader, (share >= 0.5) | few, climbs | new | (share <= 2.0))
+        count = xp.where(is_leader, g.count[..., LOW], g.count[..., HIGH])
+        size = xp.ceil(self.growth * xp.maximum(count, LEAST * xp.astype(s.n, x.dtype)))
+        # a first look at a new place is worth some pulls
+        margin = xp.minimum(
+            *(
+                xp.where(is_leader, a, b)
+                for a, b in zip(self.margins(s, g, x, LOW), self.margins(s, g, x + far, HIGH), strict=True)
+            )
+        )
+        look = xp.minimum(0.5 / xp.maximum(margin, 1e-9) ** 2, self.growth * xp.astype(s.n, x.dtype))
+        size = xp.maximum(xp.maximum(size, xp.where(new, xp.ceil(look), 0.0)), float(self.cohort))
         chosen = chosen & live
         chosen = chosen & (size <= 4 * xp.min(xp.where(chosen, size, xp.inf), axis=1, keepdims=True))
         size = xp.where(seen, xp.where(chosen, size, 0.0), xp.where(live, float(self.first), 0.0))
@@ -151,10 +146,14 @@ class MonotonicPolicy(Policy[MonotonicState]):
         weak = down(s, row, arm, x + far, False) + up(s, row, lead, x, False)
         x = pick(x, xp.argmin(weak, axis=1))
         at = put(xp.zeros_like(s.base), settled, x[:, 0])
-        own = xp.minimum(*self.margins(s, g, at + far, HIGH))
+        sure = 0.5 * xp.maximum(
+            g.harm_error[..., HIGH] / s.problem.noises[1].scale, g.effect_error[..., HIGH] / s.problem.noises[0].scale
+        )
+        h, e = self.margins(s, g, at + far, HIGH)
+        own = xp.maximum(xp.where(g.crossing >= like(at, s.problem.largest), e, xp.minimum(h, e)), sure)
         lead_h, lead_e = (pick(v, leader) for v in self.margins(s, g, xp.zeros_like(at), LOW))
         ahead = xp.minimum(lead_h, lead_e - at / s.problem.noises[0].scale)
-        ratio = (xp.maximum(ahead, 0.0) / xp.maximum(own, 1e-12)) ** 2
+        ratio = (xp.maximum(ahead, 0.0) / own) ** 2
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3), 0.0), axis=1, keepdims=True)
 
     def leader(self, s: MonotonicState, g: Guess) -> Array:
@@ -168,21 +167,20 @@ class MonotonicPolicy(Policy[MonotonicState]):
         h, e = self.margins(s, g, x, HIGH)
         enough = p.limit + ENOUGH * (p.ceiling - p.limit)
         there = g.harm[..., HIGH] - 0.25 * g.harm_error[..., HIGH] >= enough
-        most = xp.where(g.crossing >= M, M, place + (enough - g.harm[..., HIGH]) / g.rise)
+        most = xp.where(g.crossing >= M, M, place + (enough - g.harm[..., HIGH]) / g.rise[..., HIGH])
         meet = self.meet(s, g, x, HIGH)
         up = xp.maximum(xp.minimum(meet, most), place)
         up = xp.where(g.harm[..., HIGH] + g.harm_error[..., HIGH] < enough, M, up)
         down = xp.minimum(xp.maximum(meet, g.crossing), 0.5 * (place + xp.minimum(g.crossing, place)))
         target = xp.where((h < 0.5 * e) & ~there, up, xp.where(e < 0.5 * h, down, place))
-        return round_down(p, xp.clip(target, like(x, p.starts), xp.minimum(s.base, M)))
+        return xp.minimum(target, M)
 
     def under(self, s: MonotonicState, g: Guess, x: Array) -> Array:
         """Of the leader: where it is as far under the limit as its effect is above x."""
-        xp, p, place = array_namespace(x), s.problem, s.memory.place[..., LOW]
+        xp, place = array_namespace(x), s.memory.place[..., LOW]
         h, e = self.margins(s, g, x, LOW)
         meet = xp.minimum(self.meet(s, g, x, LOW), g.crossing)
-        target = xp.where((e < 0.5 * h) | (h < 0.5 * e), meet, place)
-        return round_down(p, xp.clip(target, like(x, p.starts), s.base))
+        return xp.where((e < 0.5 * h) | (h < 0.5 * e), meet, place)
 
     def margins(self, s: MonotonicState, g: Guess, x: Array, which: int) -> tuple[Array, Array]:
         """How far a rival's harm is over the limit and its effect below x, and the leader's the other way round, in
@@ -197,25 +195,27 @@ class MonotonicPolicy(Policy[MonotonicState]):
         """The dose where the two are equal."""
         sy, sz = (noise.scale for noise in s.problem.noises)
         off = (x - g.effect[..., which]) / sy + (s.problem.limit - g.harm[..., which]) / sz
-        return s.memory.place[..., which] + off / (g.gain / sy + g.rise / sz)
+        return s.memory.place[..., which] + off / (g.gain[..., which] / sy + g.rise[..., which] / sz)
 
     def stakes(self, state: MonotonicState, cohort: Cohort) -> Array:
         xp, p, s = array_namespace(state.base), state.problem, state
         K, slack, known = like(s.base, p.lipschitz), p.ceiling - p.limit, s.n > 0
-        g = self.guess(s)
+        g = s.memory.guess
         leader = self.leader(s, g)
         is_leader = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
         here = xp.where(is_leader, LOW, HIGH)[..., None]
-        place, harm, effect, error, noise = (
+        place, harm, effect, error, noise, rise, gain = (
             xp.take_along_axis(v, here, axis=-1)[..., 0]
-            for v in (s.memory.place, g.harm, g.effect, g.harm_error, g.effect_error)
+            for v in (s.memory.place, g.harm, g.effect, g.harm_error, g.effect_error, g.rise, g.gain)
         )
-        harm, effect = harm + g.rise * (cohort.dose - place), effect + g.gain * (cohort.dose - place)
-        reach = xp.maximum(cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base, 1e-9 * like(K, p.largest - p.starts))
+        harm, effect = harm + rise * (cohort.dose - place), effect + gain * (cohort.dose - place)
+        reach = xp.maximum(
+            cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base, 1e-9 * like(K, p.largest - p.starts)
+        )
         sure = 0.5 * error
         over = xp.where(harm - sure > p.limit, harm - sure, xp.nan)
         under = xp.where(is_leader & (harm + sure < p.limit), harm + sure, xp.nan)
-        best = pick(g.value, leader)
+        best = pick(g.value, leader) + (p.tolerance or 0.0)
         gap = xp.abs(best - effect)
         near = xp.min(xp.where(is_leader | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(is_leader & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
@@ -226,7 +226,47 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return xp.stack([harm + sure, reach, bet, below, above], axis=-1)
 
 
-def weighted(x: Array, variance: Array) -> Array:
-    """The mean over the two places, by how sure they are."""
-    xp = array_namespace(x)
-    return xp.sum(x / variance, axis=-1) / xp.sum(1 / variance, axis=-1)
+def guess(p: Problem, known: Array, place: Array) -> Guess:
+    """Every dose pulled tells of harm and effect at a place, the less the further off it is."""
+    xp, slack = array_namespace(place), p.ceiling - p.limit
+    K, M = like(place, p.lipschitz)[:, None], like(place, p.largest)
+    n = known[..., 0][:, :, None, :]
+    some = xp.where(n > 0, n, 1.0)
+    dose, effect, harm = (known[..., i][:, :, None, :] / some for i in (1, 2, 3))
+    off = xp.where(n > 0, dose - place[..., None], 0.0)
+    wide, off0, local = 2 * slack / K, off, xp.abs(off) <= TOGETHER * slack / K[..., None]
+    w = n / (1 + (off / wide[..., None]) ** 2)
+    total = xp.sum(w, axis=-1)
+    middle = xp.sum(w * off, axis=-1) / xp.maximum(total, 1e-9)
+    var = xp.sum(w * (off - middle[..., None]) ** 2, axis=-1)
+
+    def line(seen: Array, sigma: float, expected: Array, most: Array, least: Array, blank: float) -> tuple[Array, ...]:
+        """Mean at the places, its error, and slope. All pulls tell of the slope; of the mean the less the further
+        off they are, by half of what the slope may make of that."""
+        cov = xp.sum(w * (off - middle[..., None]) * seen, axis=-1)
+        slope = xp.clip((cov + wide**2 * expected) / (var + wide**2), least, most)
+        near = xp.where(n > 0, 1 / (sigma**2 / some + (BEND * slope[..., None] * off) ** 2), 0.0)
+        here, there = (xp.where(x, near, 0.0) for x in (local, ~local))
+        sure, others = (xp.sum(x, axis=-1) for x in (here, there))
+        mean, other = (
+            xp.sum(x * (seen - slope[..., None] * off), axis=-1) / xp.where(y > 0, y, 1.0)
+            for x, y in ((here, sure), (there, others))
+        )
+        # where the other doses say something else, they say that much less
+        both = (sure > 0) & (others > 0)
+        apart = (mean - other) ** 2 - ODD * (1 / xp.where(both, sure, 1.0) + 1 / xp.where(both, others, 1.0))
+        others = xp.where(both, 1 / (1 / xp.where(both, others, 1.0) + xp.maximum(apart, 0.0 * apart)), others)
+        total = sure + others
+        mean = (sure * mean + others * other) / xp.where(total > 0, total, 1.0)
+        return xp.where(total > 0, mean, blank), 1 / xp.sqrt(xp.where(total > 0, total, 1 / sigma**2)), slope
+
+    sy, sz = (noise.scale for noise in p.noises)
+    one = xp.ones_like(place)
+    g, g_error, rise = line(harm, sz, RISE * K * one, K * one, 0.05 * K * one, p.limit - 0.5 * slack)
+    f, f_error, gain = line(effect, sy, 0.0 * one, xp.inf * one, 0.0 * one, 0.0)
+    last = place[..., CROSS]
+    crossing = xp.clip(last + (p.limit - g[..., CROSS]) / rise[..., CROSS], like(M, p.starts), M)
+    value = f[..., CROSS] + gain[..., CROSS] * (crossing - last)
+    left = xp.maximum(p.ceiling - g, 0.25 * slack)
+    count = xp.sum(n[:, :, 0, :][:, :, None, :] * xp.exp(-(K / (NEAR * left))[..., None] * xp.abs(off0)), axis=-1)
+    return Guess(g, f, g_error, f_error, rise, gain, count, crossing, value)

@@ -45,7 +45,7 @@ def preview(
             list(harm) if harm is not None else np.linspace(low, high, 7).tolist(),
         ]
         for r, noise in enumerate(problem.noises):
-            if noise.kind == "bernoulli":  # a mean of n zeros and ones
+            if noise.binary:  # a mean of n zeros and ones
                 grids[r] = sorted({min(max(round(x * n), 0), n) / n for x in grids[r]})
         pairs = [(e, h) for h in grids[1] for e in grids[0]]
         means = np.repeat(np.array([base]), len(pairs), axis=0)
@@ -191,7 +191,7 @@ def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
     for r, reading in enumerate(("effect", "harm")):
         noise = problem.noises[r]
         others = float(means[0, arm, r])
-        far = (0.0, 1.0) if noise.kind == "bernoulli" else (others - 50 * noise.scale, others + 50 * noise.scale)
+        far = noise.worst or (others - 50 * noise.scale, others + 50 * noise.scale)
         below, above = (_edge(partial(unchanged, r), others, end) for end in far)
         row[reading] = {"others": others, "below": below, "above": above}
     return row

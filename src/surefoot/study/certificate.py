@@ -171,10 +171,7 @@ def _not_covered(view: View) -> list[str]:
 
 def _assumptions(view: View) -> list[str]:
     p = view.problem
-    noise = [
-        f"{k} {n.kind}" + ("" if n.kind == "bernoulli" else f" (sigma {n.scale:g}, sub-Gaussian)")
-        for k, n in zip(("effect", "harm"), p.noises, strict=True)
-    ]
+    noise = [f"{k} {n.assumption()}" for k, n in zip(("effect", "harm"), p.noises, strict=True)]
     found = [
         "The start dose of every arm is safe: " + ", ".join(f"{a.name} {a.start:g}" for a in p.arms) + ".",
         "Mean effect and mean harm are lines through 0 in the dose, with slopes at or above 0."

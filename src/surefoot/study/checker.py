@@ -214,7 +214,7 @@ class Record:
             raise Broken(f"subject {subject} cannot drop out any more")
         self.gone[subject] = "open"
         if self.setup["voids"] == "worst":
-            self._count_voids(0.0, 1.0)
+            self._count_voids(*self.setup["worst"])
         else:
             self.paused.append(event)
 

@@ -361,10 +361,7 @@ class View(Record):
         return {"voids": {key: self.check_reading(key, voids[key]) for key in ("effect", "harm")}}
 
     def check_reading(self, key: str, value: Any) -> float:
-        x = number(key, value)
-        if key != "dose" and self.problem.noises[key == "harm"].kind == "bernoulli" and x not in (0.0, 1.0):
-            raise SurefootError(f"{key} is binary in this study: it must be 0 or 1; got {value!r}")
-        return x
+        return number(key, value) if key == "dose" else self.problem.noises[key == "harm"].reading(key, value)
 
     def reading(self, subject: int) -> dict[str, float]:
         """What was told of a subject."""
@@ -497,14 +494,15 @@ def setup(problem: Problem, design: Design, seed: int, **more: Any) -> dict[str,
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
             f"for a live study of this shape use {' or '.join(fit)}"
         )
-    binary = all(noise.kind == "bernoulli" for noise in problem.noises)
+    effect, harm = (noise.worst for noise in problem.noises)
     return {
         "problem": plain(problem),
         "design": design.name,
         "options": design.options,
         "theorem": {"name": theorem_of(design), "digest": digest_of(design)},
         "seed": seed,
-        "voids": "worst" if binary else "pause",
+        "voids": "worst" if effect and harm else "pause",
+        "worst": [effect[0], harm[1]] if effect and harm else None,
         **more,
     }
 

@@ -89,7 +89,7 @@ class Watches:
         self.problem = problem
         self.level = dict.fromkeys(WATCHES, level / 5)
         self.sigma = [noise.scale for noise in problem.noises]
-        self.binary = [noise.kind == "bernoulli" for noise in problem.noises]
+        self.binary = [noise.binary for noise in problem.noises]
         self.edges = [_edges(problem, i) for i in range(d)]
         self.bands = [[[Sums()] * (BANDS + 1) for _ in READINGS] for _ in range(d)]
         self.noise = np.zeros((d, 2, 2))  # pairs, and the sum of their squared differences / 2

@@ -1,0 +1,50 @@
+"""Errors that say what came, what was needed and what to do; and the checks that raise them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided without overflow; the others are refused
+
+
+class SurefootError(ValueError):
+    """Something that came from the user and cannot be used; the message says what to do."""
+
+
+def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
+    """`value` as a float, or an error that says what came and what was needed."""
+    need = ("finite" if finite else "a number") + (f" and above {above:g}" if above > -math.inf else "")
+    need += f" and at least {least:g}" if least > -math.inf else ""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise SurefootError(f"{name} must be a number; got {value!r}")
+    try:
+        x = float(value)
+    except OverflowError:
+        raise SurefootError(f"{name} must be {need}; got a whole number of more than 308 digits") from None
+    if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < least:
+        raise SurefootError(f"{name} must be {need}; got {value!r}")
+    if SIZE < abs(x) < math.inf or (above == 0 and x < 1 / SIZE):
+        raise SurefootError(f"{name} must be of a size between {1 / SIZE:g} and {SIZE:g}; got {x:g}")
+    return x
+
+
+def choice(name: str, value: Any, options: Iterable[str]) -> Any:
+    options = list(options)
+    if value not in options:
+        near = difflib.get_close_matches(str(value), options, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise SurefootError(f"{name} must be one of {', '.join(options)}; got {value!r}{hint}")
+    return value
+
+
+def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None:
+    """Refuse a mapping with a key that means nothing here: a misspelt `slakc` must not pass as no slack."""
+    if not isinstance(data, Mapping):
+        raise SurefootError(f"{where} must be a table of keys and values; got {data!r}")
+    for key in data:
+        choice(f"a key of {where}", key, keys)

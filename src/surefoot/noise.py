@@ -1,0 +1,253 @@
+"""The noise of one reading: what is assumed of it, how it is drawn, which readings it can give, and how to bet on it.
+
+A kind of noise is a class. What it does not say for itself is what holds for every sigma-sub-Gaussian reading, so a
+new kind begins with its name, its scale and how it is drawn, and sharpens the rest where it can.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Array
+from .bounds import Mixture, binary_bet, log_mixture, log_tilt, subgaussian_bet
+from .checks import SurefootError, choice, known_keys, number
+
+Sums = NDArray[Any]
+
+
+class _ByName(type):
+    """`Noise("gaussian", 0.4)` is `Gaussian(0.4)`: the kind by its name, as in a problem file."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _named(*args, **kwargs) if cls is Noise else super().__call__(*args, **kwargs)
+
+
+class Noise(metaclass=_ByName):
+    """One reading's noise, by kind and sigma: gaussian, rademacher (plus or minus sigma) or bernoulli (0 or 1)."""
+
+    kind: ClassVar[str]
+    exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
+    binary: ClassVar[bool] = False  # whether a reading is 0 or 1
+    worst: ClassVar[tuple[float, float] | None] = None  # the least effect and the largest harm, where there are such
+
+    if TYPE_CHECKING:
+
+        def __init__(self, kind: str = "gaussian", sigma: float | None = None) -> None: ...
+
+    @property
+    def scale(self) -> float:
+        """A reading is sigma-sub-Gaussian around its mean with this sigma: E exp(g noise) <= exp(g^2 sigma^2 / 2)."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        """The sum of n readings of this mean, exactly distributed, and the noise in it in units of the scale."""
+        raise NotImplementedError
+
+    def reading(self, name: str, value: Any) -> float:
+        """A reading as a float, or an error that says why it cannot be one."""
+        return number(name, value)
+
+    def assumption(self) -> str:
+        """What is assumed, in words."""
+        return f"{self.kind} (sigma {self.scale:g}, sub-Gaussian)"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
+
+    def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
+        """Log of the wealth from one bet on the sum of n readings that their mean is above (or below) `bound`."""
+        return subgaussian_bet(total, n, bound, guess, self.scale, above)
+
+    def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
+        """Log of the wealth from a mixture of bets that a mean is above (or below) x.
+
+        `total`, `weight` and `square` are sums of w * reading, w and w^2 with weights fixed before the readings;
+        `prior` is over g in units of 1/(w scale). It decreases in x if `above`, and else increases.
+        """
+        off = (total - x * weight) / self.scale
+        return log_mixture(off if above else -off, square + 0.0 * off, prior)
+
+    def divergence(self, mean: Array, other: Array) -> Any:
+        """How many nats a reading of this mean tells against another mean (NumPy arrays)."""
+        return (mean - other) ** 2 / (2 * self.scale**2)
+
+
+@dataclass(frozen=True)
+class _Scaled(Noise):
+    """Noise of a declared sigma, its standard deviation."""
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if self.sigma is None:
+            raise SurefootError(f"{self.kind} noise needs a sigma (its standard deviation); got none")
+        object.__setattr__(self, "sigma", number("noise sigma", self.sigma, above=0))
+
+    @property
+    def scale(self) -> float:
+        return self.sigma
+
+
+@dataclass(frozen=True)
+class Gaussian(_Scaled):
+    """Normal with standard deviation sigma."""
+
+    kind: ClassVar[str] = "gaussian"
+    exact: ClassVar[bool] = True
+
+    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        return self.follow(rng, n, mean, 0.0, 0.0)
+
+    def follow(
+        self, rng: np.random.Generator, n: Sums, mean: Sums, other: Any, correlation: float
+    ) -> tuple[Sums, Sums]:
+        """The same with a correlation to the noise `other` of another reading, in units of its scale."""
+        noise = np.sqrt(n) * rng.standard_normal(n.shape)
+        if correlation:
+            noise = correlation * other + math.sqrt(1 - correlation**2) * noise
+        return n * mean + self.scale * noise, noise
+
+
+class _Coin(Noise):
+    """A reading with two values, one scale above and below their middle."""
+
+    def chance(self, mean: Sums) -> Sums:
+        """Of the higher one."""
+        raise NotImplementedError
+
+    def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
+        """The sum of n readings of which `ones` have the higher value."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        p = self.chance(mean)
+        ones = rng.binomial(n, p)
+        return self.total(ones, n, mean), 2.0 * (ones - n * p)
+
+
+@dataclass(frozen=True)
+class Rademacher(_Scaled, _Coin):
+    """Sigma above or below the mean, as a fair coin falls."""
+
+    kind: ClassVar[str] = "rademacher"
+
+    def chance(self, mean: Sums) -> Sums:
+        return np.full_like(mean, 0.5, dtype=float)
+
+    def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
+        return n * mean + self.scale * (2.0 * ones - n)
+
+
+@dataclass(frozen=True)
+class Bernoulli(_Coin):
+    """0 or 1."""
+
+    kind: ClassVar[str] = "bernoulli"
+    exact: ClassVar[bool] = True
+    binary: ClassVar[bool] = True
+    worst: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+
+    @property
+    def scale(self) -> float:
+        return 0.5  # of any reading in [0, 1] (Hoeffding's lemma)
+
+    def chance(self, mean: Sums) -> Sums:
+        return np.clip(mean, 0, 1)
+
+    def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
+        return ones.astype(float)
+
+    def reading(self, name: str, value: Any) -> float:
+        x = number(name, value)
+        if x not in (0.0, 1.0):
+            raise SurefootError(f"{name} is binary in this study: it must be 0 or 1; got {value!r}")
+        return x
+
+    def assumption(self) -> str:
+        return self.kind
+
+    def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
+        return binary_bet(total, n, bound, guess, above)
+
+    def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
+        """Of likelihood ratios, over log odds of their own; weights must be 1, and the prior is not asked."""
+        return log_tilt(total, weight, x, above)
+
+    def divergence(self, mean: Array, other: Array) -> Any:
+        from scipy.special import rel_entr
+
+        mean, other = np.clip(mean, 0, 1), np.clip(other, 0, 1)
+        return rel_entr(mean, other) + rel_entr(1 - mean, 1 - other)
+
+
+KINDS: dict[str, type[Noise]] = {"gaussian": Gaussian, "rademacher": Rademacher, "bernoulli": Bernoulli}
+
+
+def _named(kind: str = "gaussian", sigma: float | None = None) -> Noise:
+    cls = KINDS[choice("noise kind", kind, KINDS)]
+    if cls is not Bernoulli:
+        return cls(sigma)  # type: ignore[arg-type]
+    if sigma not in (None, 0.5):
+        raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {sigma!r}")
+    return cls()
+
+
+# Two readings
+
+
+def draw_sums(
+    rng: np.random.Generator, n: Sums, means: tuple[Sums, Sums], noises: tuple[Noise, Noise], correlation: float
+) -> tuple[Sums, Sums]:
+    """Sums over n pulls of two readings with these means, noises and correlation; exact, in a few draws an arm.
+
+    Two readings of two values (Bernoulli or Rademacher) share their uniform with probability |correlation|, one turned
+    over where it is negative. With a Gaussian reading, its noise is correlation * (the other's, standardised by its
+    sigma) + sqrt(1 - correlation^2) * N(0, 1): it stays sigma-sub-Gaussian, and Gaussian if the other is.
+    """
+    effect, harm = noises
+    if isinstance(effect, _Coin) and isinstance(harm, _Coin):
+        p, q = effect.chance(means[0]), harm.chance(means[1])
+        ones = rng.binomial(n, q)
+        both = p * q
+        if correlation:
+            tied = np.minimum(p, q) if correlation > 0 else np.maximum(p + q - 1, 0)
+            both = (1 - abs(correlation)) * both + abs(correlation) * tied
+        with np.errstate(divide="ignore", invalid="ignore"):
+            given_one = np.clip(np.where(q > 0, both / q, 0), 0, 1)
+            given_zero = np.clip(np.where(q < 1, (p - both) / (1 - q), 0), 0, 1)
+        tied = rng.binomial(ones, given_one) + rng.binomial(n - ones, given_zero)
+        return effect.total(tied, n, means[0]), harm.total(ones, n, means[1])
+    last = 0 if isinstance(effect, Gaussian) else 1  # the reading that is drawn given the other: a Gaussian one
+    second = noises[last]
+    assert isinstance(second, Gaussian)
+    one, other = noises[1 - last].draw(rng, n, means[1 - last])
+    two, _ = second.follow(rng, n, means[last], other, correlation)
+    return (two, one) if last == 0 else (one, two)
+
+
+def parse_noise(where: str, data: Any) -> Noise:
+    known_keys(where, data, ("kind", "sigma"))
+    return Noise(**data)
+
+
+def parse_noises(where: str, data: Any) -> tuple[Noise, Noise]:
+    """`{kind, sigma}` for both readings, or `{effect = {..}, harm = {..}}` apart."""
+    if isinstance(data, Mapping) and ("effect" in data or "harm" in data):
+        known_keys(where, data, ("effect", "harm"))
+        for key in ("effect", "harm"):
+            if key not in data:
+                raise SurefootError(f"{where} names one reading only; it needs {where}.{key} too")
+        return parse_noise(f"{where}.effect", data["effect"]), parse_noise(f"{where}.harm", data["harm"])
+    both = parse_noise(where, data)
+    return both, both
+
+
+def noises_to_dict(noises: tuple[Noise, Noise]) -> dict[str, Any]:
+    effect, harm = noises
+    return effect.to_dict() if effect == harm else {"effect": effect.to_dict(), "harm": harm.to_dict()}
