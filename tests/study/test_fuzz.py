@@ -16,8 +16,9 @@ from surefoot.cli import main
 from .subjects import problem
 
 ODD: list[Any] = [
-    None, "", " ", "x", "[/]", "[red]", "\x00", "\x1b[31m", "\u202e", "a" * 300, "é" * 70, 0, 1, -1, 2.5, True, math.nan, math.inf,
-    -math.inf, 10**400, 1e308, 1e-320, [], [1], {}, {"x": 1}, {"effect": 1}, b"x", object(), "=1+1", "../../etc", "-1", "--help",
+    None, "", " ", "x", "[/]", "[red]", "\x00", "\x1b[31m", "\u202e", "a" * 300, "é" * 70, 0, 1, -1, 2.5, True, math.nan,
+    math.inf, -math.inf, 10**400, 1e308, 1e-320, [], [1], {}, {"x": 1}, {"effect": 1}, b"x", object(), "=1+1",
+    "../../etc", "-1", "--help",
     "null", "0" * 64, {"head": None}, "<!doctype html>", {"harm": (0, 1)}, {"effect": 0.0, "harm": math.nan},
 ]  # fmt: skip
 
@@ -51,7 +52,7 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert told > 20 and refused > 1000
     for _ in range(300):
         names = ("name", "problem", "design", "actor", "seed", "watch_level", "watch", "plausible", "lift")
-        values = {"name": "n", "problem": problem()} | {rng.choice(names): rng.choice(ODD)}
+        values: dict[str, Any] = {"name": "n", "problem": problem()} | {rng.choice(names): rng.choice(ODD)}
         try:
             Study.create(tmp_path / "c.db", **values).journal.engine.dispose()
             (tmp_path / "c.db").unlink()
@@ -63,12 +64,9 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert study.verify()["ok"]
 
 
-COMMANDS = ("ask", "tell", "void", "correct", "pause", "resume", "status", "log", "preview", "verify", "export", "return",
-            "next", "import", "certificate", "checkpoint", "witness", "adopt", "backup", "list", "create")  # fmt: skip
-FLAGS = ("--effect", "--harm", "--dose", "--reason", "--limit", "--reserve", "--for", "--count", "--key", "--csv", "--out", "--head",
-         "--certificate", "--checkpoint", "--actor", "--study", "--last", "--json", "--void-effect", "--confirm", "--nonsense",
-         "--set", "--seed", "--plausible", "--watch-level", "--db", "--awaiting")  # fmt: skip
-WORDS = (
+COMMANDS = ["ask", "tell", "void", "correct", "pause", "resume", "status", "log", "preview", "verify", "export", "return", "next", "import", "certificate", "checkpoint", "witness", "adopt", "backup", "list", "create"]
+FLAGS = ["--effect", "--harm", "--dose", "--reason", "--limit", "--reserve", "--for", "--count", "--key", "--csv", "--out", "--head", "--certificate", "--checkpoint", "--actor", "--study", "--last", "--json", "--void-effect", "--confirm", "--nonsense", "--set", "--seed", "--plausible", "--watch-level", "--db", "--awaiting"]
+WORDS = [
     "x",
     "",
     " ",
@@ -84,8 +82,7 @@ WORDS = (
     "a=b",
     "harm=1:2",
     "\u202e",
-    "0" * 64,
-)
+]
 
 
 def test_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +92,7 @@ def test_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     study = Study.create("s.db", "s", problem(), seed=1)
     id, rng, codes = study.ask()[0].id, random.Random(3), set[Any]()
     keep = Path("s.db").read_bytes()
-    for _ in range(700):
+    for _ in range(300):
         words = [rng.choice((*WORDS, id)) for _ in range(rng.randint(0, 2))]
         for _ in range(rng.randint(0, 3)):
             words += [rng.choice(FLAGS), rng.choice((*WORDS, id))][: rng.randint(1, 2)]
