@@ -1,4 +1,4 @@
-"""Thousands of calls that nobody should make: no traceback, documented exit codes, nothing written by a refused call."""
+"""Thousands of calls that nobody should make: no traceback, exit codes as documented, nothing written by a refusal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from surefoot.cli import main
 from .subjects import problem
 
 ODD: list[Any] = [
-    None, "", " ", "x", "[/]", "[red]", "\x00", "\x1b[31m", "\u202e", "a" * 300, "é" * 70, 0, 1, -1, 2.5, True, math.nan,
-    math.inf, -math.inf, 10**400, 1e308, 1e-320, [], [1], {}, {"x": 1}, {"effect": 1}, b"x", object(), "=1+1",
+    None, "", " ", "x", "[/]", "[red]", "\x00", "\x1b[31m", "\u202e", "a" * 300, "é" * 70, 0, 1, -1, 2.5, True,
+    math.nan, math.inf, -math.inf, 10**400, 1e308, 1e-320, [], [1], {}, {"x": 1}, {"effect": 1}, b"x", object(), "=1+1",
     "../../etc", "-1", "--help",
     "null", "0" * 64, {"head": None}, "<!doctype html>", {"harm": (0, 1)}, {"effect": 0.0, "harm": math.nan},
 ]  # fmt: skip
@@ -64,8 +64,15 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert study.verify()["ok"]
 
 
-COMMANDS = ["ask", "tell", "void", "correct", "pause", "resume", "status", "log", "preview", "verify", "export", "return", "next", "import", "certificate", "checkpoint", "witness", "adopt", "backup", "list", "create"]
-FLAGS = ["--effect", "--harm", "--dose", "--reason", "--limit", "--reserve", "--for", "--count", "--key", "--csv", "--out", "--head", "--certificate", "--checkpoint", "--actor", "--study", "--last", "--json", "--void-effect", "--confirm", "--nonsense", "--set", "--seed", "--plausible", "--watch-level", "--db", "--awaiting"]
+COMMANDS = (
+    "ask", "tell", "void", "correct", "pause", "resume", "status", "log", "preview", "verify", "export", "return",
+    "next", "import", "certificate", "checkpoint", "witness", "adopt", "backup", "list", "create",
+)  # fmt: skip
+FLAGS = (
+    "--effect", "--harm", "--dose", "--reason", "--limit", "--reserve", "--for", "--count", "--key", "--csv", "--out",
+    "--head", "--certificate", "--checkpoint", "--actor", "--study", "--last", "--json", "--void-effect", "--confirm",
+    "--nonsense", "--set", "--seed", "--plausible", "--watch-level", "--db", "--awaiting",
+)  # fmt: skip
 WORDS = [
     "x",
     "",
