@@ -53,6 +53,14 @@ _events = sa.Table(
 )
 
 
+_LAST = (
+    sa.select(_events.c.seq, _events.c.hash, _events.c.at)
+    .where(_events.c.study == sa.bindparam("name"))
+    .order_by(_events.c.seq.desc())
+    .limit(1)
+)
+
+
 class Lost(SurefootError):
     """A commit that was not answered."""
 
@@ -281,10 +289,7 @@ _LOCK = 0x5F007 << 32  # where our advisory locks in PostgreSQL begin
 
 
 def _last(connection: sa.Connection, study: str) -> Any:
-    c = _events.c
-    return connection.execute(
-        sa.select(c.seq, c.hash, c.at).where(c.study == study).order_by(c.seq.desc()).limit(1)
-    ).first()
+    return connection.execute(_LAST, {"name": study}).first()
 
 
 def _read(connection: sa.Connection, study: str, after: int) -> Sequence[Event]:

@@ -188,7 +188,8 @@ class Watches:
     def _look(self, arm: int) -> dict[Any, float]:
         """Log of an arm's wealth in each test; of those with a number that is not known, at most that."""
         found: dict[Any, float] = {"start": self._start(arm), "certified": self._certified(arm)}
-        return found | {key: self._contrast(arm, key, True) for key in self.keys}
+        groups = [(_running(bands), _running(bands[::-1])) for bands in self.bands[arm]]
+        return found | {key: self._contrast(arm, key, groups[key[1]], True) for key in self.keys}
 
     def _joint(self) -> Iterator[Alarm]:
         """Half of the stake is on one arm, half on all of them: the product of their bets."""
@@ -202,7 +203,8 @@ class Watches:
             most = [known.get(key, 0.0) for known in self.known]
             if max(most) < goal and sum(most) < goal:
                 continue
-            found = [self._contrast(arm, key, False) for arm in range(len(self.known))]
+            each = [bands[key[1]] for bands in self.bands]
+            found = [self._contrast(arm, key, (_running(b), _running(b[::-1])), False) for arm, b in enumerate(each)]
             if _one_or_all(found) >= goal:
                 arm = found.index(max(found))
                 yield self._alarm(key[0], arm, key[1], self._words(key, arm))
@@ -245,13 +247,12 @@ class Watches:
         groups = _running(self._harms(arm)[::-1])
         return _mean([self.wealth(arm, 1, s, self.problem.ceiling, 0.0, 1) for s in groups])
 
-    def _contrast(self, arm: int, key: Key, quick: bool) -> float:
+    def _contrast(self, arm: int, key: Key, groups: tuple[list[Sums], list[Sums]], quick: bool) -> float:
         """Log of the wealth that readings above a dose are higher (lower) than those up to it say, at the least
         favourable m: m a is the mean in the linear shape, else m, or for `steep` m + K (a - the dose). If `quick`, at
         an m that is nearly so."""
         watch, r, j, sign = key
-        bands, edge = self.bands[arm][r], float(self.edges[arm][j])
-        l, h = _running(bands)[j], _running(bands[::-1])[BANDS - j - 1]
+        edge, l, h = float(self.edges[arm][j]), groups[0][j], groups[1][BANDS - j - 1]
         if not l.n or not h.n:
             return 0.0
         linear, K = watch == "line", self.problem.arms[arm].lipschitz if watch == "steep" else 0.0
