@@ -591,3 +591,36 @@ def test_stakes_are_in_the_journal_before_the_readings(ended: Study) -> None:
                 assert not n or len(staked) == len(names)
     first = ended.log()[0].data["theorem"]
     assert first["name"] == "surefoot-linear/2" and len(first["digest"]) == 64
+
+
+@pytest.mark.parametrize("shape", ["linear", "monotonic"])
+def test_any_single_change_is_found(shape: str, tmp_path: Path) -> None:
+    """A stake, a dose, a reading, a number, a name: as it stands, and with all hashes made anew given a checkpoint."""
+    from surefoot.study.checker import check as alone
+    from surefoot.study.verify import check
+
+    from .test_certificate import sealed
+
+    key, p = Key.new(tmp_path / "key"), problem(shape)
+    study = Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn")
+    for _ in range(6):
+        study.tell_many(subjects(p).rows(study.ask()))
+    note, events = study.checkpoint(tmp_path / "key"), study.log()
+    rng, seen = np.random.default_rng(0), set[str]()
+    for _ in range(60):
+        at = int(rng.integers(len(events)))
+        data = events[at].data
+        paths = [path for path, _ in leaves(data)]
+        if not paths:
+            continue
+        path = paths[int(rng.integers(len(paths)))]
+        seen.add(str(path[0]))
+        inner = data
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = other(inner[path[-1]])
+        changed = [*events[:at], events[at]._replace(payload=journal.dumps(data)), *events[at + 1 :]]
+        for report in (check(changed), alone(changed)):
+            assert not report["ok"] and report["event"] == at + 1, path
+        assert not check(sealed(changed), checkpoint=note, keys=[key.public])["ok"], path
+    assert {"stakes", "harm", "effect", "dose"} <= seen
