@@ -39,7 +39,7 @@ def test_has_one_best_arm_or_a_tolerance(name: str) -> None:
     problem, scenario = case(name)
     value = np.sort(scenario.truth(problem).value)
     assert np.all(np.isfinite(value))
-    assert problem.tolerance is not None or value[-1] - value[-2] > 1e-3 * abs(value[-1])
+    assert problem.tolerance is not None or value[-1] - value[-2] > 1e-4 * abs(value[-1])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -47,7 +47,7 @@ class Mixture:
 
 
 # How far a dose is from the largest safe one, as a share of it: a tenth to nine tenths are expected.
-SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5, below=16)
+SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5, below=12)
 # How far a value is from a level, as a share of it: a tenth to seven tenths are expected; some stake is never bet.
 CONTRAST = Mixture(top=0.7, ratio=1.6, dense=5, below=5, above=1, tails=0.1, nothing=0.15)
 # How far the evidence that an arm gives is from what was expected of it, over all arms at once.
@@ -55,10 +55,10 @@ TOGETHER = Mixture(top=1.6, ratio=1.5, dense=5, below=2, above=1)
 # How far a binary mean is from another, in log odds: from 0.02 to 2 are expected; some of the stake is never bet.
 TILT = Mixture(top=2.0, ratio=2.0, dense=7, below=5, nothing=0.15)
 # Any scale at all, in units of the signal that is known before the first reading.
-ANY = Mixture(top=1.0, ratio=1.8, dense=9, below=16, above=2)
+ANY = Mixture(top=1.0, ratio=1.8, dense=9, below=12, above=2)
 # The log of how many times lower, or higher, the rate of a binary reading is than the one tested.
-LOWERED = Mixture(top=2.5, ratio=1.8, dense=6, below=16, above=1)
-RAISED = Mixture(top=1.6, ratio=1.8, dense=6, below=16)
+LOWERED = Mixture(top=2.5, ratio=1.8, dense=6, below=12, above=1)
+RAISED = Mixture(top=1.6, ratio=1.8, dense=6, below=12)
 
 
 def atoms(mixture: Mixture, x: Array) -> tuple[Array, Array]:
@@ -197,3 +197,24 @@ def rate_lower(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4
         log_total, x = log_sum(rest - n * xp.log(1 + p * c))
         p = xp.maximum(p + (log_total - goal) / (n * added(x * c / (1 + p * c))), 0.0)
     return p * n / dose
+
+
+# Mixtures over all values, for controls and tables (NumPy)
+
+RHO = 10.0  # the normal mixture is tightest after some tens of readings
+
+
+def normal_mixture(n: Any, rho: float = RHO) -> tuple[Any, Any]:
+    """Robbins' normal mixture (1970) over g ~ N(0, 1/(rho sigma^2)): that of exp(g (sum - n x) - g^2 sigma^2 n/2) is
+    exp(w (mean - x)^2/(2 sigma^2) - c) with w = n^2/(n + rho) and c = log(1 + n/rho)/2. Returns w and c."""
+    n = np.asarray(n, float)
+    return n**2 / (n + rho), 0.5 * np.log1p(n / rho)
+
+
+def beta_mixture(n: Any, mean: Any) -> Any:
+    """Krichevsky and Trofimov's mixture (1981) of likelihoods over means ~ Beta(1/2, 1/2), against a mean x: the log of
+    the ratio is n kl(mean, x) - c, exactly. Returns c, at most log(2 sqrt(n)) (n >= 1)."""
+    from scipy.special import betaln, xlogy
+
+    ones, zeros = n * mean, n * (1 - mean)
+    return xlogy(ones, mean) + xlogy(zeros, 1 - mean) - betaln(ones + 0.5, zeros + 0.5) + betaln(0.5, 0.5)

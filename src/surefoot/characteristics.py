@@ -27,6 +27,7 @@ class Characteristics:
     """The table of one Result. `to_dict` is what `--json` prints; rows are for reading."""
 
     result: Result
+    least: float | None = None  # a lower bound on the mean pulls of any design (see theory.certified_lower_bound)
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
@@ -58,7 +59,8 @@ class Characteristics:
                 "median": float(np.median(pulls)),
                 "p90": float(np.quantile(pulls, 0.9)),
                 "max": int(pulls.max()),
-            },
+            }
+            | ({"of_least": float(pulls.mean()) / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
             "pulls_by_dose": self._by(r.by_arm.sum(axis=0), dose_ranges()),
             "wrong": self._rate(r.wrong, "count"),
@@ -97,6 +99,7 @@ class Characteristics:
             ("pulls, mean", f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}"),
             ("pulls, sd", f"{pulls['sd']:,.1f}"),
             ("pulls, median / 90% / most", f"{pulls['median']:,.0f} / {pulls['p90']:,.0f} / {pulls['max']:,}"),
+            *([("pulls, times the lower bound", f"{pulls['of_least']:.2f}")] if "of_least" in pulls else []),
             ("decisions, mean", f"{n['decisions']['mean']:,.1f}"),
             (promise, rate["failed"]),
             ("wrong arm", rate["wrong"]),

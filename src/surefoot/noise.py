@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Array
-from .bounds import Mixture, binary_bet, log_mixture, log_tilt, subgaussian_bet
+from .bounds import Mixture, beta_mixture, binary_bet, log_mixture, log_tilt, normal_mixture, subgaussian_bet
 from .checks import SurefootError, choice, known_keys, number
 
 Sums = NDArray[Any]
@@ -72,6 +72,11 @@ class Noise(metaclass=_ByName):
         """
         off = (total - x * weight) / self.scale
         return log_mixture(off if above else -off, square + 0.0 * off, prior)
+
+    def universal(self, n: Array, mean: Array) -> tuple[Any, Any]:
+        """(w, c) such that w * divergence(mean, x) - c is the log of a mixture that is a supermartingale where x is the
+        true mean, for the mean of n readings at every n (NumPy arrays)."""
+        return normal_mixture(n)
 
     def divergence(self, mean: Array, other: Array) -> Any:
         """How many nats a reading of this mean tells against another mean (NumPy arrays)."""
@@ -178,6 +183,9 @@ class Bernoulli(_Coin):
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
         """Of likelihood ratios, over log odds of their own; weights must be 1, and the prior is not asked."""
         return log_tilt(total, weight, x, above)
+
+    def universal(self, n: Array, mean: Array) -> tuple[Any, Any]:
+        return n, beta_mixture(n, mean)
 
     def divergence(self, mean: Array, other: Array) -> Any:
         from scipy.special import rel_entr

@@ -20,14 +20,14 @@ def spread(u: Any, many: int, first: int) -> Any:
 class Anyhow(Policy[Any]):
     """Random arms, numbers, doses and stakes over ten decades, some of them nan, below 0 or infinite."""
 
-    draws: ClassVar[int] = 3 * 8 + 8 * 10
+    draws: ClassVar[int] = 2 * 10 + 10 * 12  # for up to ten arms
 
     def choose(self, state: Any, u: Any) -> Cohort:
         xp, d = array_namespace(u), state.n.shape[1]
         n = xp.astype(xp.floor(0.3 + 40 * spread(u, d, 0) ** 8), xp.int64)
-        dose = state.safe * (0.2 + 1.6 * spread(u, d, 8))  # too low and too high: it is not asked
+        dose = state.safe * (0.2 + 1.6 * spread(u, d, 10))  # too low and too high: it is not asked
         names = d + 2
-        x = xp.reshape(spread(u, d * names, 24), (u.shape[0], d, names))
+        x = xp.reshape(spread(u, d * names, 20), (u.shape[0], d, names))
         stakes = 10.0 ** (12 * (x - 0.8))
         stakes = xp.where(x < 0.1, xp.nan, xp.where(x < 0.15, -stakes, xp.where(x > 0.99, xp.inf, stakes)))
         return Cohort(dose, n, stakes)
@@ -43,11 +43,10 @@ class Hostile(Anyhow):
     def choose(self, state: Any, u: Any) -> Cohort:
         xp, cohort = array_namespace(u), super().choose(state, u)
         arms = xp.arange(state.n.shape[1], device=device(u))
-        most = arms == xp.argmax(state.n + (u[:, :1] > 0.7) * xp.astype(10**6 * u[:, 8:9], xp.int64) * arms, axis=1)[:, None]
+        most = arms == xp.argmax(state.n, axis=1)[:, None]
         worst = arms == xp.argmin(state.look.value, axis=1)[:, None]
-        stakes = xp.where((worst | (u[:, 1:2] > 0.6))[..., None], xp.abs(cohort.stakes), 0.3)
-        n = xp.where(most | worst, 3, 0) + xp.zeros_like(state.n)
-        return Cohort(state.problem.starts + 0.0 * state.safe if False else state.safe, n, stakes)
+        stakes = xp.where((worst | (u[:, :1] > 0.6))[..., None], xp.abs(cohort.stakes), 0.3)
+        return Cohort(state.safe, xp.where(most | worst, 3, cohort.n), stakes)
 
 
 @dataclass(frozen=True)

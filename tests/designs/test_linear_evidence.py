@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from surefoot import Arm, Noise, Problem, Scenario, case, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.compose import Policy
-from surefoot.designs.linear_evidence import CAP, SHARED, LinearEvidence
+from surefoot.designs.linear_bars import sigmas
+from surefoot.designs.linear_evidence import CAP, SHARED, LinearEvidence, reaches, wealth
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.scenario import Linear
 from surefoot.simulate import Result
@@ -37,7 +38,7 @@ class TestAnyPolicyConforms(DesignSuite):
     design = SurefootLinear(Anyhow())
     trials = 60
     symmetric = False
-    small = property(lambda self: easy())  # type: ignore[assignment]
+    small = property(lambda self: easy())
 
     def simulated(self, name: str) -> Result:
         arms = 8 if name == "hundred-arms" else None
@@ -79,7 +80,31 @@ def test_levels_and_binary_readings_under_any_policy(policy: Policy[Any] | None,
     assert failed(simulate(problem, scenario, design, 300, seed=6)) <= failures_allowed(300, 0.8, 8)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("policy", [None, *POLICIES], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize("kind", ["cone", "cap", "binary"])
+def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[Any] | None, kind: str) -> None:
+    """Lemma 5 by itself: at the true bar it doubles in no more than half of the trials, at any time."""
+    largest, noise = (0.8, Noise("bernoulli")) if kind == "binary" else (0.8 if kind == "cap" else 9.0, None)
+    arms = tuple(Arm(name, 0.5, largest) for name in "abc")
+    problem = Problem(arms, 0.3, "linear", noise or Noise("gaussian", 0.3), delta=0.01, signals="independent")
+    slope = (0.3, 0.3, 0.3) if kind == "cap" else (0.3, 0.4, 0.5)
+    scenario = Scenario(tuple(Linear(0.9 * mu) for mu in slope), tuple(Linear(mu) for mu in slope))
+    best = int(np.argmax(scenario.truth(problem).value))
+    t = scenario.truth(problem).value[best] * sigmas(problem)[1] / (problem.limit * sigmas(problem)[0])
+    design, trials = SurefootLinear() if policy is None else SurefootLinear(policy), 400
+    others = np.tile([i for i in range(3) if i != best], (trials, 1))
+    row, u = np.arange(trials), np.full((trials, 1), t / (1 + t))
+    rng, state, most = np.random.default_rng(3), design.start(problem, trials), np.zeros(trials)
+    for _ in range(60):
+        cohort = design.ask(state, rng.random((trials, design.draws)))
+        effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
+        state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
+        log = wealth(state, reaches(state), row, np.full(trials, best), others, u, u, None)
+        most = np.maximum(most, log[:, 0])
+    assert np.sum(most >= math.log(2)) <= failures_allowed(trials, 0.5, 12)
+
+
+@settings(max_examples=25, deadline=None)
 @given(strategies.linear(honest=True), st.integers(0, 2**32), st.sampled_from([DESIGN, SurefootLinear(Anyhow())]))
 def test_bounds_hold(made: strategies.Case, seed: int, design: SurefootLinear) -> None:
     problem, scenario = made
@@ -113,6 +138,15 @@ def test_what_is_not_staked_is_not_bet() -> None:
             assert np.all((bets.v[0] > 0).reshape(3, -1) == [[it is cohort], [False], [False]])
         assert np.all(state.data.v > 0) and np.all(state.safe > 0.3)
     assert DESIGN.verdict(state).lower[0, 1] == -math.inf
+
+
+def test_shared_stakes_against_others_need_a_led_one() -> None:
+    """Else an arm whose shared bets have won could be counted among those that led once they have."""
+    problem, _ = close(0.1)
+    n, stakes = np.full((1, 3), 50), np.full((1, 3, 5), 0.5)
+    stakes[0, 0, 1] = np.nan
+    state = DESIGN.tell(DESIGN.start(problem), Cohort(np.full((1, 3), 0.3), n, stakes), Outcome(n, 0.2 * n, 0.1 * n))
+    np.testing.assert_array_equal(state.shared.v[0] > 0, [[True, False, False], [True] * 3, [True] * 3])
 
 
 def test_the_certified_dose_never_falls() -> None:

@@ -146,7 +146,7 @@ def test_binary_readings(limit: float, correlation: float) -> None:
 @pytest.mark.parametrize("which", [0, 1])
 def test_binary_readings_take_fewer_pulls_than_a_sigma_of_one_half(which: int) -> None:
     """Harms, and effects of a few per cent."""
-    problem, scenario = (case("low-rates", budget=10**7) if which == 0 else binary(0.5, 0.1))
+    problem, scenario = case("low-rates", budget=10**7) if which == 0 else binary(0.5, 0.1)
     sigma, binary_noise = Noise("gaussian", 0.5), problem.noises
     untold_noise = tuple(sigma if i == which else x for i, x in enumerate(binary_noise))
     told, untold = (

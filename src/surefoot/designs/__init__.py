@@ -13,6 +13,7 @@ from .safe_lts import SafeLTS
 from .safeopt import SafeOpt
 from .stageopt import StageOpt
 from .surefoot import SurefootLinear, SurefootMonotonic
+from .track_and_stop import TrackAndStop
 from .unconstrained import Unconstrained
 
 KINDS: tuple[type[Design], ...] = (
@@ -25,6 +26,7 @@ KINDS: tuple[type[Design], ...] = (
     SafeLTS,
     Oracle,
     Unconstrained,
+    TrackAndStop,
 )
 DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 

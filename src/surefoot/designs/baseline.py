@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
+from ..bounds import RHO
 from ..problem import Problem, SurefootError, number
-from .base import ACTIVE, Design, S, select
+from .base import ACTIVE, Cohort, Design, Outcome, S, select
 from .settle import settle
 
 
@@ -51,15 +52,22 @@ def abbasi_yadkori(problem: Problem, t: Array, L2: float, S: float, sigma: float
     return sigma * np.sqrt(np.log(d * (1.0 + (t - 1.0) * L2) / problem.delta)) + S
 
 
-RHO = 10.0  # the mixture is tightest after some tens of pulls
-GROWTH = 0.1  # the controls add a tenth to the pulls of an arm at a time
-
-
 def mixture_radius(n: Array, alpha: Array) -> Array:
     """By how many sigmas a mean of n readings may be off at any time, but for probability alpha (Robbins 1970)."""
     some = np.maximum(n, 1)
     radius = np.sqrt((some + RHO) * (2 * np.log(1 / alpha) + np.log1p(some / RHO))) / some
     return np.where(n > 0, radius, np.inf)
+
+
+def gathered(s: Any, cohort: Cohort, outcome: Outcome) -> Any:
+    """A state that sums readings at one dose an arm, with these taken in; those at other doses are left out."""
+    ours = (outcome.n > 0) & (cohort.dose == s.dose)
+    sums = {
+        key: getattr(s, key) + np.where(ours, getattr(outcome, key), 0.0)
+        for key in ("effect", "harm")
+        if hasattr(s, key)
+    }
+    return replace(s, rounds=s.rounds + 1, n=s.n + np.where(ours, outcome.n, 0), **sums)
 
 
 def conclude(s: S, harm_at_start: Array, ready: Array = True) -> S:

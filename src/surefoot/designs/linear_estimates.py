@@ -26,7 +26,7 @@ class Look:
     ahead: Array  # how far the leader's reading is above that bar, in sigmas for each unit of dose
     behind: Array  # and the arm's below it
     evidence: Array  # against each arm that is not the leader, in nats, as a likelihood ratio would have it
-    scale: Array  # what an arm without effect would be behind by at the leader's value
+    scale: Array  # what an arm without effect would be behind by at the leader's value (and tolerance)
 
 
 def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Look:
@@ -61,7 +61,8 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     shift = shift / sigma
     rival = Line(theta / sigma, mu, top / reach, v)
     leading = Line(*(pick(x, leader) for x in (rival.theta, rival.mu, rival.cap, v)))
-    bar, ahead, behind = weakest(p, rival, leading, low, high + shift, shift)
+    high = high + shift
+    bar, ahead, behind = weakest(p, rival, leading, low, high, shift)
     evidence = 0.5 * (ahead**2 * leading.v + behind**2 * v)
     norm = xp.sqrt(1 + high**2) if p.signals == "independent" else 1 + high
     scale = high / norm * xp.maximum(mu, rival.cap)
@@ -75,7 +76,7 @@ def stepped(p: Problem, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """An arm as it is estimated: slopes of effect and harm, t at which the cap is for each unit of theta, sum of a^2."""
+    """An arm as it is estimated: slopes of effect and harm, theta for each t on the cap, sum of a^2."""
 
     theta: Array
     mu: Array

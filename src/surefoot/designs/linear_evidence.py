@@ -44,8 +44,9 @@ from .settle import conclude, round_down
 SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and largest safe doses; verdict or intervals
 CAP = 0.2  # share of the bet against an arm's own claim that is on its cap, where it has cone and cap
 SHARED = 0.25  # share of the bet against a claim that is of one size for all arms
-SPARE = 1.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
-LARGEST = 1e50  # a stake beyond it is none
+SPARE = 0.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
+EASE = 0.5  # and none before this part of what is missing has come
+LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
 BLOCK = 20_000  # how many cells are looked at together, so that memory is bounded
 
 
@@ -64,6 +65,7 @@ class LinearState(State):
     led_rates: Rates | None
     harm_at_start: Array  # a lower bound on it
     look: Look
+    again: Array  # how much evidence there should be when an arm's claim is looked at next
 
 
 class LinearEvidence(Evidence[LinearState]):
@@ -89,19 +91,19 @@ class LinearEvidence(Evidence[LinearState]):
         return LinearState(
             **first, n=xp.zeros_like(first["standing"]), dose=zero, harms=zero, data=none, own=none, led=none,
             shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates, harm_at_start=zero - xp.inf,
-            look=look(problem, none, first["standing"] == ACTIVE),
+            look=look(problem, none, first["standing"] == ACTIVE), again=zero + goal(problem) + SPARE,
         )  # fmt: skip
 
     def certified(self, state: LinearState) -> Array:
         return state.safe
 
     def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
-        xp, largest = array_namespace(state.pulls), like(state.dose, state.problem.largest)
         # beyond the largest dose nothing is known: a binary harm, for one, cannot go on rising
-        came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= largest)
+        came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= like(state.dose, state.problem.largest))
         s = certify(take_in(state, came, cohort, outcome), came)
         live = (s.standing == ACTIVE) & (s.harm_at_start <= s.problem.limit)
-        return judge(replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, s.look)), live)
+        s = replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, state.look))
+        return judge(s, live, state.look.leader)
 
     def verdict(self, state: LinearState, verdict: Verdict) -> Verdict:
         """With intervals for values and effects that hold together with the doses, for all arms and times, with
@@ -124,15 +126,17 @@ class LinearEvidence(Evidence[LinearState]):
 def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> LinearState:
     """Lemma 1: every pull enters sums with weights that were fixed before its readings.
 
-    Only pulls at a dose that was certified before them are bet on, and only with a stake above 0.
+    Only pulls at a dose that was certified before them are bet on, and only with a stake above 0; shared stakes against
+    the claims of others count where there is a stake `led` too, so that all who bet against others are known by it.
     """
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     count = xp.where(came, outcome.n, 0)
     n, dose = xp.astype(count, xp.float64), xp.where(came, cohort.dose / like(s.dose, p.starts), 0.0)
     effects, harms = xp.where(came, outcome.effect, 0.0), xp.where(came, outcome.harm, 0.0)
-    on = (came & (cohort.dose <= s.safe))[..., None] & (cohort.stakes > 0) & (cohort.stakes < LARGEST)
+    on = (came & (cohort.dose <= s.safe))[..., None] & (cohort.stakes > 1 / LARGEST) & (cohort.stakes < LARGEST)
     stakes = xp.where(on, cohort.stakes, 0.0)
-    own, led, against = stakes[..., 0], stakes[..., 1], stakes[..., 2:]
+    own, led, arms = stakes[..., 0], stakes[..., 1], xp.arange(len(p.arms), device=device(s.dose))
+    against = xp.where((led > 0)[..., None] | (arms[:, None] == arms), stakes[..., 2:], 0.0)
     pulls = Pulls(n, dose, effects / sy, harms / sz)
     wide = Pulls(*(x[..., None] for x in (n, dose, pulls.effect, pulls.harm)))
     raw = Pulls(n, dose, effects, harms)
@@ -159,7 +163,7 @@ def certify(s: LinearState, came: Array) -> LinearState:
         upper, lower = slope_upper(v, z, safety, 2), (z - radius(v * top**2, unsafety, ANY, 1) / top) / v
     upper, lower = scatter(came, upper), scatter(came, lower)
     safe = round_down(p, xp.clip(a0 * top / xp.where(came, upper, 1.0), a0, largest))
-    unsafe = round_down(p, xp.clip(a0 * top / xp.where(lower > 0, lower, 1e-300), a0, largest))
+    unsafe = round_down(p, xp.clip(a0 * top / xp.where(lower > 1e-100, lower, 1e-100), a0, largest))
     safe = xp.where(came, xp.maximum(s.safe, safe), s.safe)
     return replace(
         s,
@@ -170,66 +174,90 @@ def certify(s: LinearState, came: Array) -> LinearState:
     )
 
 
-def judge(s: LinearState, live: Array) -> LinearState:
-    """Lemma 6: an arm is out when its claim is refuted; with a tolerance the leader may also be near enough to win."""
-    xp, p, at = array_namespace(s.pulls), s.problem, s.look
-    (sy, sz), goal = sigmas(p), math.log(1 / (VERDICT * p.delta))
-    rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
-    beaten = refuted(s, rival & (at.evidence >= goal + SPARE), goal)
-    near = beaten if p.tolerance is None else refuted(s, rival & ~beaten, goal, at.leader)
-    bar = at.bar * (p.limit * sy / sz)
-    return conclude(s, s.harm_at_start, at.leader, beaten, near, bar, bar)
+def goal(p: Problem) -> float:
+    """The log of the wealth that refutes a claim."""
+    return math.log(1 / (VERDICT * p.delta))
 
 
-def refuted(s: LinearState, which: Array, goal: float, named: Array = None) -> Array:
-    """Where the wealth against an arm's claim is e^goal or more at every bar (see `wealth`).
+def judge(s: LinearState, live: Array, before: Array) -> LinearState:
+    """Lemma 6: an arm is out when its claim is refuted; with a tolerance the leader may also be near enough to win.
 
-    One bar is tried first, then some around it; only if these pass, all bars, cell by cell.
+    A claim is looked at when there is evidence enough for it to be worth the work; `before` is who led when it was
+    settled how much that is.
     """
     xp, p, at = array_namespace(s.pulls), s.problem, s.look
-    shift = tolerance(p)
-    high = pick(at.value, at.leader) + shift
-    places = [x / (1 + x) + 0.0 * at.bar for x in (at.value, at.bar, high)]
-    order = xp.argsort(-s.led.v, axis=1)
+    first = goal(p) + SPARE
+    falls = xp.clip(at.evidence + EASE * first, first, xp.inf)  # evidence that was there by mistake is not waited for
+    again = xp.where((at.leader == before)[:, None], xp.minimum(s.again, falls), first)
+    rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
+    due = rival & (at.evidence >= again)
+    beaten, short = refuted(s, due)
+    near = beaten
+    if p.tolerance is not None:
+        near, short = refuted(s, due & ~beaten, at.leader)
+    again = xp.where(short > 0, at.evidence + EASE * short, again)
+    bar = at.bar * (p.limit * sigmas(p)[0] / sigmas(p)[1])
+    return conclude(replace(s, again=again), s.harm_at_start, at.leader, beaten, near, bar, bar)
+
+
+def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array]:
+    """Where the wealth against an arm's claim has reached the goal at every bar (see `wealth`), and what is missing.
+
+    Some bars are tried first; only if these pass, all bars, cell by cell.
+    """
+    xp, at = array_namespace(s.pulls), s.look
+    high = pick(at.value, at.leader) + tolerance(s.problem)
+    low, u, high = (x / (1 + x) for x in (at.value, at.bar, xp.maximum(high, at.value)))
+    short = xp.zeros_like(u)
+    for many, whole in ((3, False), (22, True)):
+        total, u = least(s, which, (low, xp.clip(u, low, high), high), many, whole, named)
+        short = xp.where(which, goal(s.problem) - total, short)
+        which = which & (short <= 0)
+    return which, short
+
+
+def least(
+    s: LinearState, which: Array, places: tuple[Array, Array, Array], many: int, whole: bool, named: Array
+) -> tuple[Array, Array]:
+    """The least log of the wealth against each of `which` claims, and the bar there: over all cells where `whole`, else
+    at their ends only. In groups by how many arms have led (nearly always one), and in blocks."""
+    xp, d, shift = array_namespace(s.pulls), len(s.problem.arms), tolerance(s.problem)
+    order, doses = xp.argsort(-s.led.v, axis=1), reaches(s)
     led = xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1, keepdims=True)
-    for stage, many in enumerate((0, 5, 22)):
-        parts = []
-        for most in {1, max(1, int(xp.max(led)))}:  # nearly always only one arm has led so far
-            these = which & ((led <= 1) if most == 1 else (led > 1))
-            row, arm = xp.nonzero(these)
-            size = max(1, BLOCK // ((2 * many + 1) * most))
-            found = [xp.zeros((0, 2), dtype=xp.float64, device=device(s.dose))]
-            for i in range(0, row.shape[0], size):
-                r, k = row[i : i + size], arm[i : i + size]
-                low, u, far = (flat(x, r * len(p.arms) + k) for x in places)
-                ends = xp.maximum(cells(low, u, far, many) if many else u, like(u, shift / (1 + shift)))
-                left, right = (ends, ends) if stage < 2 else (ends[:, :-1], ends[:, 1:])
-                total = wealth(s, r, k, xp.take(order[:, :most], r, axis=0), left, right, shift, named)
-                worst = pick(ends, xp.argmin(total, axis=1))
-                found.append(xp.concat([xp.min(total, axis=1, keepdims=True), worst], axis=1))
-            parts.append((these, xp.concat(found, axis=0)))
-        for these, all_found in parts:
-            places[1] = xp.where(these, scatter(these, all_found[:, 1]), places[1])
-            which = which & (~these | scatter(these, all_found[:, 0] >= goal))
-    return which
+    total, place = xp.zeros_like(s.dose), places[1]
+    for group in {1, max(1, int(xp.max(led)))}:
+        these = which & ((led <= 1) if group == 1 else (led > 1))
+        row, arm = xp.nonzero(these)
+        found, size = [], max(1, BLOCK // ((2 * many + 1) * group))
+        for i in range(0, row.shape[0], size):
+            r, k = (x[i : min(i + size, row.shape[0])] for x in (row, arm))
+            low, u, high = (flat(x, r * d + k) for x in places)
+            ends = xp.maximum(cells(low, u, high, many), like(u, shift / (1 + shift)))
+            left, right = (ends[:, :-1], ends[:, 1:]) if whole else (ends, ends)
+            log = wealth(s, doses, r, k, xp.take(order[:, :group], r, axis=0), left, right, named)
+            found.append(xp.concat([xp.min(log, axis=1, keepdims=True), pick(ends, xp.argmin(log, axis=1))], axis=1))
+        if found:
+            both = xp.concat(found, axis=0)
+            total, place = (xp.where(these, scatter(these, both[:, j]), x) for j, x in ((0, total), (1, place)))
+    return total, place
 
 
 def wealth(
-    s: LinearState, row: Array, arm: Array, leaders: Array, low: Array, high: Array, shift: float, named: Array
+    s: LinearState, doses: Any, row: Array, arm: Array, leaders: Array, low: Array, high: Array, named: Array
 ) -> Array:
     """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high.
 
-    With a tolerance (`shift`) an arm that leads is bet to be above the bar, and above what is lower by the tolerance,
+    With a tolerance an arm that leads is bet to be above the bar, and above what is lower by the tolerance,
     whichever is less; the arm that is to be `named` only above the latter.
     """
     xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
-    k, j = row * d + arm, row[:, None] * d + leaders
+    k, j, shift = row * d + arm, row[:, None] * d + leaders, tolerance(p)
     others = (leaders != arm[:, None])[..., None]
     low_j, high_j = lowered(low, shift)[:, None, :], high[:, None, :]
     if named is not None:
         is_named = (leaders == xp.take(named, row)[:, None])[..., None]
         high_j = xp.where(is_named, lowered(high, shift)[:, None, :], high_j)
-    certain, possible, capped, on_cap = (flat(x, i) for x, i in zip(reaches(s), (j, k, j, k), strict=True))
+    certain, possible, capped, on_cap = (flat(x, i) for x, i in zip(doses, (j, k, j, k), strict=True))
     against = s.shared.at(j * d + arm[:, None]).where(others)
     up = over(p, low_j, high_j, against, certain, capped)
     line, cap = under(p, low, high, s.shared.at(k * d + arm), possible)
@@ -246,8 +274,8 @@ def reaches(s: LinearState) -> tuple[Array, Array, Array, Array]:
     xp, p = array_namespace(s.pulls), s.problem
     a0, largest = like(s.dose, p.starts), like(s.dose, p.largest)
     capped = stepped(p, s.dose) | (s.safe >= largest)
-    share = xp.where(largest <= a0, 1.0, xp.where(xp.isfinite(largest), CAP, 0.0)) + 0.0 * s.dose
-    return xp.where(capped, s.safe, largest) / a0, s.unsafe / a0, capped, share
+    share = like(s.dose, [1.0 if arm.largest <= arm.start else CAP * math.isfinite(arm.largest) for arm in p.arms])
+    return xp.where(capped, s.safe, largest) / a0, s.unsafe / a0, capped, share + 0.0 * s.dose
 
 
 def above(s: LinearState, at: Array, low: Array, high: Array, reach: Array, capped: Array) -> Array:

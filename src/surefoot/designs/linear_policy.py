@@ -16,16 +16,14 @@ from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
 from .linear_bars import sigmas
-from .linear_estimates import Look
+from .linear_estimates import Look, tolerance
 from .linear_evidence import LinearState
 from .settle import wanted
 
-ESTABLISHED = (
-    0.5  # nats by which a leader must be ahead before its pulls are bet on: a coin's toss is not worth a stake
-)
+ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: the toss of a coin is no leader
 FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: what is known of it stays true
 BALANCE = 2.0  # leader and challengers both, where the leader's share is within this factor of 1: fewer decisions
-REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: the sizes of bets reach that far by themselves
+REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: so far the sizes of bets reach by themselves
 CLOSE = 1.0  # nats: challengers with so little more than the least evidence come too: fewer decisions
 
 
@@ -35,7 +33,7 @@ class LinearPolicy(Policy[LinearState]):
     cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
     """
 
-    growth: float = 0.03
+    growth: float = 0.025
     cohort: int = 1
     first: int = 5
 
@@ -66,13 +64,14 @@ class LinearPolicy(Policy[LinearState]):
 
 
 def shrink(s: LinearState) -> Array:
-    """Stakes of an arm, as a part of its scale: in proportion to how far apart it and the leader (the leader and the
-    next arm) are in its own units, or could be for all that is known, so that no gap is too small for them."""
-    xp, look = array_namespace(s.pulls), s.look
-    leads, rival = roles(s)
-    gap = (look.behind + look.ahead + 1 / xp.sqrt(xp.maximum(s.data.v, like(s.dose, 1e-12)))) * REACH
+    """Stakes of an arm, as a part of its scale: in proportion to how far its value is from the leader's (the leader's
+    from the next), as a share of that, or could be for all that is known, so that no gap is too small for them."""
+    xp, look, (leads, rival) = array_namespace(s.pulls), s.look, roles(s)
+    best = pick(look.value, look.leader) + tolerance(s.problem)
+    noise = 1 / (xp.maximum(look.scale, like(best, 1e-300)) * xp.sqrt(xp.maximum(s.data.v, like(best, 1e-12))))
+    gap = 1 - look.value / xp.maximum(best, like(best, 1e-300)) + noise
     gap = xp.where(leads, xp.min(xp.where(rival, gap, xp.inf), axis=1, keepdims=True), gap)
-    return xp.minimum(gap / xp.maximum(look.scale, like(gap, 1e-300)), like(gap, 1.0))
+    return xp.clip(REACH * gap, 0.0, 1.0)
 
 
 def in_turn(s: LinearState, n: Array) -> Array:

@@ -25,7 +25,7 @@ Readings of the pseudocode that keep the proof:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from array_api_compat import array_namespace
 
@@ -101,64 +101,96 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
         return stage(replace(s, t=t[:, -1]), dose, xp.where(pending, N, 0.0))
 
     def decide(self, s: MonotonicState) -> MonotonicState:
-        xp, p = array_namespace(s.pulls), s.problem
-        a0, M, K = like(s.dose, p.starts), like(s.dose, p.largest), like(s.dose, p.lipschitz)
-        gamma, ceiling, eps = p.limit, p.ceiling, self.epsilon(s)
+        """One Estimate of every arm has come: each goes on with the part of its epoch that it is in."""
+        xp, e, phase = array_namespace(s.pulls), self.estimated(s), s.phase
+        s = replace(s, phase=xp.full_like(phase, DONE))  # with its epoch, if no part goes on
+        s = self.safe_climb(s, e, e.came & (phase == SAFE))
+        s = self.unsafe_climb(s, e, e.came & (phase == CLIMB))
+        s = self.bisection(s, e, e.came & (phase == BISECT))
+        s = replace(s, f_u=xp.where(e.came & (phase == BACK), e.f, s.f_u))
+        return self.end_of_epoch(s, e)
+
+    def estimated(self, s: MonotonicState) -> Estimates:
+        xp, p, eps = array_namespace(s.pulls), s.problem, self.epsilon(s)
         n = xp.astype(xp.maximum(s.n, xp.ones_like(s.n)), xp.float64)
-        a, f, g, came = s.dose, s.effect / n, s.harm / n, s.want > 0
-        phase = xp.where(came, s.phase, DONE)
-        safing, climbing, bisecting, back = phase == SAFE, phase == CLIMB, phase == BISECT, phase == BACK
-        above = g - eps >= gamma  # this dose is shown to be unsafe
-        harm_at_start = xp.where(came & (a == a0), g - eps, -xp.inf)
+        f, g = s.effect / n, s.harm / n
+        return Estimates(s.want > 0, s.dose, f, g, eps, g - eps >= p.limit, like(f, p.largest), like(f, p.lipschitz))
 
-        # L9-L12: raise the safe dose while there is room above the noise floor
-        up = round_down(p, xp.minimum(a + (gamma - g - eps) / K, M))
-        on = safing & (gamma - g > 2 * eps) & (up > a)
-        a_s = xp.where(on, up, s.safe)
-        f_s = xp.where(safing, f, s.f_s)
-        safe_ends = safing & ~on
-        top = safe_ends & (a >= M)  # the largest dose is safe: one estimate serves both bounds
+    def safe_climb(self, s: MonotonicState, e: Estimates, here: Array) -> MonotonicState:
+        """L9-L12: raise the safe dose while there is room above the noise floor."""
+        xp, gamma = array_namespace(s.pulls), s.problem.limit
+        up = e.step(s.problem, gamma)
+        on = here & (gamma - e.g > 2 * e.eps) & (up > e.a)
+        f_s, estimate = (xp.where(here, e.f, x) for x in (s.f_s, s.estimate))
+        s = go(replace(s, safe=xp.where(on, up, s.safe), f_s=f_s, estimate=estimate), on, SAFE, up)
+        ends = here & ~on
+        # the largest dose is safe: one estimate serves both bounds
+        top = ends & (e.a >= e.M)
+        s = replace(s, a_u=xp.where(top, e.M, s.a_u), f_u=xp.where(top, e.f, s.f_u))
+        # L13, L21: on to the unsafe dose, which is still to be found, or to be brought down
+        s = go(s, ends & ~top & ~s.crossed, CLIMB, s.a_u)
+        turns = ends & ~top & s.crossed
+        return self.halve(s, turns, s.safe, turns)
 
-        # L14-L20: raise the unsafe dose towards limit + slack until it has crossed the limit
-        crosses = climbing & above
-        up = round_down(p, xp.minimum(a + (ceiling - g - eps) / K, M))
-        higher = climbing & ~above & (ceiling - g > 2 * eps) & (up > a)
-        a_u = xp.where(higher, up, xp.where(top, M, s.a_u))
+    def unsafe_climb(self, s: MonotonicState, e: Estimates, here: Array) -> MonotonicState:
+        """L14-L20: raise the unsafe dose towards limit + slack until it has crossed the limit."""
+        xp, ceiling = array_namespace(s.pulls), s.problem.ceiling
+        up = e.step(s.problem, ceiling)
+        on = here & ~e.above & (ceiling - e.g > 2 * e.eps) & (up > e.a)
+        s = replace(s, f_u=xp.where(here, e.f, s.f_u), crossed=s.crossed | (here & e.above))
+        return go(replace(s, a_u=xp.where(on, up, s.a_u)), on, CLIMB, up)
 
-        # L22-L29: bring it back down by bisection, as far as it can still be shown to be unsafe
-        lands = bisecting & above
-        a_u = xp.where(lands, a, a_u)
-        halfway = round_down(p, (s.a_u + xp.where(bisecting, a, a_s)) / 2)
-        turns = safe_ends & ~top & s.crossed
-        again = bisecting & ~above & (K * (s.a_u - halfway) > eps) & (halfway > a)
-        bisects = again | (turns & (halfway > a_s))
-        gives_up = (bisecting & ~above & ~again) | (turns & ~bisects)
-        climbs = higher | (safe_ends & ~top & ~s.crossed)
+    def bisection(self, s: MonotonicState, e: Estimates, here: Array) -> MonotonicState:
+        """L22-L29: bring the unsafe dose back down by bisection, as far as it can still be shown to be unsafe."""
+        xp, lands = array_namespace(s.pulls), here & e.above
+        s = replace(s, a_u=xp.where(lands, e.a, s.a_u), f_u=xp.where(lands, e.f, s.f_u))
+        near = e.K * (s.a_u - round_down(s.problem, (s.a_u + e.a) / 2)) <= e.eps
+        return self.halve(s, here & ~e.above, e.a, ~near)
 
-        phase = xp.where(
-            on,
-            SAFE,
-            xp.where(climbs, CLIMB, xp.where(bisects, BISECT, xp.where(gives_up, BACK, xp.full_like(phase, DONE)))),
-        )
+    def halve(self, s: MonotonicState, here: Array, low: Array, far: Array) -> MonotonicState:
+        """L22, L25-L27: half way from `low` to the unsafe dose, or back at that where they are not `far` apart."""
+        half = round_down(s.problem, (s.a_u + low) / 2)
+        on = here & far & (half > low)
+        return go(go(s, on, BISECT, half), here & ~on, BACK, s.a_u)
+
+    def end_of_epoch(self, s: MonotonicState, e: Estimates) -> MonotonicState:
+        """L30: once all arms are done, bounds and elimination; then the next epoch begins at the safe doses."""
+        xp, p = array_namespace(s.pulls), s.problem
+        harm_at_start = xp.where(e.came & (e.a == like(e.a, p.starts)), e.g - e.eps, -xp.inf)
+        ends = xp.all((s.phase == DONE) | ~wanted(s) | (harm_at_start > p.limit), axis=1)[:, None]
+        fresh, dose = ends & wanted(s), xp.where(s.phase == DONE, s.a_u, s.dose)
+        bounded = s.crossed | (s.a_u >= e.M)
         s = replace(
-            s, phase=phase, safe=a_s, a_u=a_u, crossed=s.crossed | crosses, f_s=f_s,
-            f_u=xp.where(climbing | lands | back | top, f, s.f_u), estimate=xp.where(safing, f, s.estimate),
-        )  # fmt: skip
-        dose = xp.where(on, a_s, xp.where(bisects, halfway, a_u))
-
-        # L30: at the end of the epoch, bounds and elimination; then the next epoch begins at the safe doses
-        ends = xp.all((phase == DONE) | ~wanted(s) | (harm_at_start > gamma), axis=1)[:, None]
-        fresh = ends & wanted(s)
-        bounded = s.crossed | (s.a_u >= M)
-        s = settle(
-            replace(
-                s,
-                lower=xp.where(fresh, s.f_s - eps, s.lower),
-                upper=xp.where(fresh & bounded, s.f_u + eps, s.upper),
-                unsafe=xp.where(fresh & s.crossed, s.a_u, s.unsafe),
-                epoch=xp.where(ends[:, 0], s.epoch + 1, s.epoch),
-                phase=xp.where(ends, SAFE, phase),
-            ),
-            harm_at_start,
+            s,
+            lower=xp.where(fresh, s.f_s - e.eps, s.lower),
+            upper=xp.where(fresh & bounded, s.f_u + e.eps, s.upper),
+            unsafe=xp.where(fresh & s.crossed, s.a_u, s.unsafe),
+            epoch=xp.where(ends[:, 0], s.epoch + 1, s.epoch),
+            phase=xp.where(ends, SAFE, s.phase),
         )
+        s = settle(s, harm_at_start)
         return self.estimate(s, xp.where(ends, s.safe, dose))
+
+
+class Estimates(NamedTuple):
+    """What came back of every arm: f^ and g^ at the dose a, within eps; `above`: a is shown to be unsafe."""
+
+    came: Array
+    a: Array
+    f: Array
+    g: Array
+    eps: Array
+    above: Array
+    M: Array
+    K: Array
+
+    def step(self, p: Problem, bar: float) -> Array:
+        """L10, L16: as far up as harm cannot pass `bar`."""
+        xp = array_namespace(self.a)
+        return round_down(p, xp.minimum(self.a + (bar - self.g - self.eps) / self.K, self.M))
+
+
+def go(s: MonotonicState, where: Array, phase: int, dose: Array) -> MonotonicState:
+    """`s` with these arms in this phase, to be estimated at this dose."""
+    xp = array_namespace(s.pulls)
+    return replace(s, phase=xp.where(where, phase, s.phase), dose=xp.where(where, dose, s.dose))

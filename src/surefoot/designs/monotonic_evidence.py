@@ -28,16 +28,16 @@ from .compose import Evidence
 from .ladder import RUNGS, first_false, ladder, regrid
 from .settle import conclude, level_below, round_down
 
-CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.4, 0.48, 0.04, 0.04, 0.04  # shares of delta
-GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.25)  # the difference seen is 1
+CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.35, 0.53, 0.04, 0.04, 0.04  # shares of delta
+GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.4)  # the difference seen is 1
 HUGE = 1e60  # levels beyond which no value lies
 QUICK = [0.1, 0.3, 0.5, 0.7, 0.9]  # where between two values the evidence is looked at first
-FINE = [-HUGE, *(-0.2 + 1.4 * j / 63 for j in range(64)), HUGE]
+FINE = [-HUGE, *(-0.2 + 1.4 * j / 95 for j in range(96)), HUGE]
 
-# What is kept of an arm's pulls at one dose: the logs of wealth from bets on harm (above the limit; below it; below it
-# while leading), and sums of bets on the effect (below x; above x while leading)
-DOSE, OVER, UNDER, LED, BELOW, ABOVE = 0, 1, 2, 3, slice(4, 7), slice(7, 10)
-WIDTH, MORE = 10, 8
+# What is kept of an arm's pulls at one dose: how many and the sum of their effects; the logs of wealth from bets on
+# harm (above the limit; below it; below it while leading); sums of bets on the effect (below x; above x while leading)
+DOSE, N, EFFECT, OVER, UNDER, LED, BELOW, ABOVE = 0, 1, 2, 3, 4, 5, slice(6, 9), slice(9, 12)
+WIDTH, MORE = 12, 8
 
 
 class Stakes(NamedTuple):
@@ -101,28 +101,26 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         base, step, wealth = (rows(x, came) for x in (s.base, s.step, s.wealth))
         wealth, step = regrid(wealth, step, xp.zeros_like(pull.n), stakes.reach)
         bound = p.ceiling - K[:, None] * xp.maximum(ladder(base, step, largest) - pull.dose[:, None], 0.0)
-        guess = xp.where(xp.isnan(stakes.climb), xp.inf, stakes.climb)  # above every bound: nothing is bet
+        guess = xp.where(xp.isfinite(stakes.climb), stakes.climb, xp.inf)  # above every bound: nothing is bet
         wealth = wealth + p.noises[1].bet(pull.harm[:, None], pull.n[:, None], bound, guess[:, None], above=False)
         passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
         base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
         wealth, step = regrid(wealth, step, passed, RUNGS * step)
-        return replace(
-            s, wealth=put(s.wealth, came, wealth), base=put(s.base, came, base), step=put(s.step, came, step)
-        )
+        new = {"wealth": wealth, "base": base, "step": step}
+        return replace(s, **{name: put(getattr(s, name), came, x) for name, x in new.items()})
 
     def bracket(self, s: MonotonicState, came: Array) -> MonotonicState:
         """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
         below the limit at doses above b, or above it at doses up to b, come to enough."""
         xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
         at = rows(s.at, came)
-        dose, real = at[..., DOSE], xp.isfinite(at[..., DOSE])
-        good = first_false((before(at[..., UNDER], -1)[:, :-1] >= math.log(d / (SAFE * p.delta))) & real)
-        bad = first_false(xp.flip((before(at[..., OVER])[:, 1:] >= math.log(d / (UNSAFE * p.delta))) | ~real, axis=-1))
-        highest = xp.max(xp.where(xp.arange(dose.shape[1], device=device(dose)) < good[:, None], dose, -xp.inf), axis=1)
-        lowest = xp.min(
-            xp.where(xp.arange(dose.shape[1], device=device(dose)) >= dose.shape[1] - bad[:, None], dose, xp.inf),
-            axis=1,
-        )
+        dose, count = at[..., DOSE], xp.arange(at.shape[1], device=device(at))
+        under, over = before(at[..., UNDER], -1)[:, :-1], before(at[..., OVER])[:, 1:]
+        good = first_false((under >= math.log(d / (SAFE * p.delta))) & xp.isfinite(dose))[:, None]
+        shown = (over >= math.log(d / (UNSAFE * p.delta))) | xp.isinf(dose)
+        bad = dose.shape[1] - first_false(xp.flip(shown, axis=-1))[:, None]
+        highest = xp.max(xp.where(count < good, dose, -xp.inf), axis=1)
+        lowest = xp.min(xp.where(count >= bad, dose, xp.inf), axis=1)
         unsafe = level_below(p, put(xp.zeros_like(s.unsafe) + xp.inf, came, lowest))
         return replace(s, safe=xp.maximum(s.safe, put(s.safe, came, highest)), unsafe=xp.minimum(s.unsafe, unsafe))
 
@@ -146,7 +144,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         """Where the bets against "k is the best", or with a `shift` "and better than the leader by more than that",
         come to enough for every x and every b; and the x where they come to least. Screens first: an upper bound of the
         evidence at some x, then the evidence there; only then all x, cell by cell."""
-        xp, d = array_namespace(s.at), len(s.problem.arms)
+        xp = array_namespace(s.at)
         goal = math.log(1 / (VERDICT * s.problem.delta))
         low, high = mean(s.at[..., BELOW]), pick(mean(s.at[..., ABOVE]), leader)
         which, level = which & (low < high + shift), 0.5 * (low + high)
@@ -163,9 +161,29 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         return which, level
 
     def verdict(self, state: MonotonicState, verdict: Verdict) -> Verdict:
-        """Lemma 7. Intervals for the values that hold together, for all arms and times, with probability 1 - delta;
-        and the estimated effect at the certified dose."""
-        return verdict
+        """Lemma 7. Intervals for the values that hold together, for all arms and times, with probability 1 - delta (a
+        statement of their own); and the mean effect at the certified dose."""
+        xp, s = array_namespace(state.at), state
+        here = s.at[..., DOSE] == s.safe[..., None]
+        n, effect = (xp.sum(xp.where(here, s.at[..., i], 0.0), axis=-1) for i in (N, EFFECT))
+        estimate = xp.where(n > 0, effect / xp.where(n > 0, n, 1.0), -xp.inf)
+        return replace(
+            verdict, estimate=estimate, lower=self.bound(s, up, ABOVE, -1.0), upper=self.bound(s, down, BELOW, 1.0)
+        )
+
+    def bound(self, s: MonotonicState, test: Any, sums: slice, sign: float) -> Array:
+        """The x nearest to the mean at which the test, which grows with the distance, comes to enough."""
+        xp, p = array_namespace(s.at), s.problem
+        row, arm = xp.nonzero(s.standing >= 0)
+        goal = math.log(2 * len(p.arms) / p.delta)
+        middle = xp.reshape(mean(s.at[..., sums]), (-1, 1))
+        near, far = (xp.full_like(middle, p.noises[0].scale * 2.0**k) for k in (-40, 20))
+        some = test(s, row, arm, middle + sign * far, True) >= goal
+        for _ in range(24):  # 60 doublings apart, halved so often
+            half = xp.sqrt(near * far)
+            enough = test(s, row, arm, middle + sign * half, True) >= goal
+            near, far = xp.where(enough, near, half), xp.where(enough, half, far)
+        return xp.reshape(xp.where(some, middle + sign * far, sign * xp.inf), s.base.shape)
 
 
 class Pull(NamedTuple):
@@ -182,14 +200,18 @@ def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
     """The bets that these pulls make in the verdict, added to those at their doses."""
     xp, stakes = array_namespace(at), pull.stakes
     effect, harm = p.noises
-    guess = xp.where(xp.isnan(stakes.harm), p.limit, stakes.harm)  # at the limit nothing is bet
+    guess = xp.where(xp.isfinite(stakes.harm), stakes.harm, p.limit)  # at the limit nothing is bet
     limit = xp.zeros_like(guess) + p.limit
     over, under = (harm.bet(pull.harm, pull.n, limit, guess, above=above) for above in (True, False))
-    below, above = (xp.where(xp.isnan(x), 0.0, x) for x in (stakes.below, stakes.above))
+    if p.levels is not None:  # between levels a dose above the largest safe one may be safe too
+        given = xp.zeros_like(at[..., 0, 0]) + put(at[..., 0, 0], came, pull.dose)
+        under = xp.where(rows(round_down(p, given) == given, came), under, 0.0)
+    below, above = (xp.where((x > 0) & (x < HUGE), x, 0.0) for x in (stakes.below, stakes.above))
     led = xp.where(above > 0, under, 0.0)
     sums = [x for size in (below, above) for x in sums_of_bets(effect, size, pull)]
-    new = xp.stack([xp.zeros_like(pull.n), over, under, led, *sums], axis=-1)
-    staked = xp.any(new != 0, axis=-1)
+    new = xp.stack([xp.zeros_like(pull.n), pull.n, pull.effect, over, under, led, *sums], axis=-1)
+    start = rows(xp.zeros_like(at[..., 0, 0]) + like(at, p.starts), came)
+    staked = xp.any(new[:, OVER:] != 0, axis=-1) | (pull.dose <= start)
     if not bool(xp.any(staked)):
         return at
     if bool(xp.any(xp.isfinite(at[..., -1, DOSE]))):  # no room for another dose
@@ -239,15 +261,12 @@ def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Arra
     doses above it. It changes only at doses where something was bet, of which there are few."""
     xp = array_namespace(x)
     staked = sums[..., 0] > 0
-    most = int(xp.max(xp.sum(xp.astype(staked, xp.int64), axis=1)))
-    order = xp.argsort(xp.astype(~staked, xp.int8), axis=1, stable=True)[:, : max(most, 1)]
+    most = max(int(xp.max(xp.sum(xp.astype(staked, xp.int64), axis=1))), 1)
+    order = xp.argsort(xp.astype(~staked, xp.int8), axis=1, stable=True)[:, :most]
     few = xp.take_along_axis(sums, xp.broadcast_to(order[..., None], (*order.shape, 3)), axis=1)
     total = before(few, 1 if above else -1, axis=1)
     found = evidence(noise, total[:, :, None, :], x[:, None, :], above, exact)
-    which = xp.minimum(
-        xp.astype(before(xp.astype(staked, xp.float64)), xp.int64),
-        xp.full_like(staked[:, :1], max(most, 1), dtype=xp.int64),
-    )
+    which = xp.astype(before(xp.astype(staked, xp.float64)), xp.int64)
     return xp.take_along_axis(found, xp.broadcast_to(which[..., None], (*which.shape, x.shape[1])), axis=1)
 
 

@@ -170,7 +170,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         most = xp.where(g.crossing >= M, M, place + (enough - g.harm[..., HIGH]) / g.rise[..., HIGH])
         meet = self.meet(s, g, x, HIGH)
         up = xp.maximum(xp.minimum(meet, most), place)
-        up = xp.where(g.harm[..., HIGH] + g.harm_error[..., HIGH] < enough, M, up)
+        up = xp.where(g.crossing >= s.base, M, up)  # all that can be given is below the limit
         down = xp.minimum(xp.maximum(meet, g.crossing), 0.5 * (place + xp.minimum(g.crossing, place)))
         target = xp.where((h < 0.5 * e) & ~there, up, xp.where(e < 0.5 * h, down, place))
         return xp.minimum(target, M)

@@ -23,8 +23,10 @@ import numpy as np
 from ..arrays import Array
 from ..problem import Problem
 from .base import Cohort, Outcome, State, blank
-from .baseline import GROWTH, AnyShape, finite_top, mixture_radius
+from .baseline import AnyShape, finite_top, gathered, mixture_radius
 from .settle import round_down, settle, wanted
+
+GROWTH = 0.1  # a round adds a tenth to the pulls of every arm that is left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +64,7 @@ class Unconstrained(AnyShape[UnconstrainedState]):
         return Cohort(state.dose, np.where(wanted(state), some, 0))
 
     def learn(self, state: UnconstrainedState, cohort: Cohort, outcome: Outcome) -> UnconstrainedState:
-        ours = (outcome.n > 0) & (cohort.dose == state.dose)
-        s = replace(
-            state,
-            rounds=state.rounds + 1,
-            n=state.n + np.where(ours, outcome.n, 0),
-            effect=state.effect + np.where(ours, outcome.effect, 0.0),
-            harm=state.harm + np.where(ours, outcome.harm, 0.0),
-        )
+        s = gathered(state, cohort, outcome)
         p, n = s.problem, np.maximum(s.n, 1)
         unit = mixture_radius(s.n, p.delta / (2 * len(p.arms) * (s.k * (s.k + 1) if p.shape == "monotonic" else 1)))
         y, z, e_y, e_z = s.effect / n, s.harm / n, unit * p.noises[0].scale, unit * p.noises[1].scale

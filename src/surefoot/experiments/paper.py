@@ -126,6 +126,7 @@ def pulls_of(plan: Plan, it: Figure, runs: Runs) -> tuple[list[Pulls], list[Boun
     told = [summary(*next(iter(plan.cells_of(replace(it, arms=(d,))).values())).setup()[:2]) for d in it.arms]
     names = {
         "upper_bound": "upper bound, Algorithm 1" if it.scenario == "paper-linear" else "upper bound, Algorithm 2",
+        "certified_bound": "lower bound, doses certified",
         "characteristic_time": "characteristic time",
         "lower_bound": "lower bound",
     }

@@ -586,14 +586,14 @@ def mixture(top: float, ratio: float, dense: int, below: int, above: int, tails:
 
 
 Atoms = list[tuple[float, float]]
-SHORTFALL = mixture(0.9, 1.8, 5, 16, 0, 0.15, 0.0)
+SHORTFALL = mixture(0.9, 1.8, 5, 12, 0, 0.15, 0.0)
 CONTRAST = mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.15)
 TOGETHER = mixture(1.6, 1.5, 5, 2, 1, 0.15, 0.0)
-GAP = mixture(1.0, 1.7, 5, 8, 1, 0.1, 0.25)
+GAP = mixture(1.0, 1.7, 5, 8, 1, 0.1, 0.4)
 TILT = mixture(2.0, 2.0, 7, 5, 0, 0.15, 0.15)
-ANY = mixture(1.0, 1.8, 9, 16, 2, 0.15, 0.0)
-LOWERED = mixture(2.5, 1.8, 6, 16, 1, 0.15, 0.0)
-RAISED = mixture(1.6, 1.8, 6, 16, 0, 0.15, 0.0)
+ANY = mixture(1.0, 1.8, 9, 12, 2, 0.15, 0.0)
+LOWERED = mixture(2.5, 1.8, 6, 12, 1, 0.15, 0.0)
+RAISED = mixture(1.6, 1.8, 6, 12, 0, 0.15, 0.0)
 
 
 def log_sum(logs: Sequence[float]) -> float:
@@ -657,7 +657,8 @@ class SurefootLinear(Theorem):
             return
         bets = [self.own[arm], self.led[arm], *self.shared[arm]]
         for k, (stake, sums) in enumerate(zip(stakes, bets, strict=True)):
-            if stake is not None and 0 < stake < 1e50:
+            counts = k < 2 or k - 2 == arm or (stakes[1] or 0.0) > 1e-50  # against others only with a stake `led` too
+            if stake is not None and 1e-50 < stake < 1e50 and counts:
                 w = a * stake
                 for m, x in enumerate((n * w * w, w * effect / self.sy, w * harm / self.sz, n * w * a)):
                     sums[m] += x
@@ -795,7 +796,7 @@ class Dose:
 
 class SurefootMonotonic(Theorem):
     """Theorem 2 of docs/guarantees.md. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for
-    the verdict, and the sizes of its bets on the effect, below and above. Shares of delta: climb 0.4, verdict 0.48,
+    the verdict, and the sizes of its bets on the effect, below and above. Shares of delta: climb 0.35, verdict 0.53,
     stops 0.04."""
 
     RUNGS = 32
@@ -831,7 +832,7 @@ class SurefootMonotonic(Theorem):
                 rung = top if j == self.RUNGS - 1 else min(self.base[arm] + self.step[arm] * (j + 1), top)
                 bound = self.ceiling - slope * max(rung - dose, 0.0)
                 rungs[j] += bet(harm, n, bound, guess, self.noise("harm"), -1)
-        goal = math.log(self.d / (0.4 * self.delta))
+        goal = math.log(self.d / (0.35 * self.delta))
         passed = next((j for j, x in enumerate(rungs) if x < goal), self.RUNGS)
         self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
         self.regrid(arm, passed, 1.0)
@@ -854,7 +855,7 @@ class SurefootMonotonic(Theorem):
         n, effect, harm = came
         guess = self.limit if guess is None else guess  # at the limit nothing is bet
         over, under = (bet(harm, n, self.limit, guess, self.noise("harm"), sign) for sign in (1, -1))
-        if over or under or below or above:
+        if over or under or below or above or dose <= self.arms[arm]["start"]:
             it = self.at[arm].setdefault(dose, Dose())
             it.over, it.under, it.led = it.over + over, it.under + under, it.led + (under if above else 0.0)
             for size, sums in ((below or 0.0, it.below), (above or 0.0, it.above)):
@@ -873,8 +874,8 @@ class SurefootMonotonic(Theorem):
 
     def refuted(self, arm: int, named: int | None = None) -> bool:
         """Lemma 6: the bets against "arm k is the best" (and better than the one to be named by more than the
-        tolerance) come to 1/(0.48 delta) at every x; those that its value is below x rise with x, the others fall."""
-        goal, shift = math.log(1 / (0.48 * self.delta)) * (1 - CLOSE), 0.0 if named is None else self.tolerance
+        tolerance) come to 1/(0.53 delta) at every x; those that its value is below x rise with x, the others fall."""
+        goal, shift = math.log(1 / (0.53 * self.delta)) * (1 - CLOSE), 0.0 if named is None else self.tolerance
         led = [j for j in range(self.d) if j != arm and any(x.above[0] > 0 for x in self.at[j].values())]
 
         def total(low: float, high: float) -> float:

@@ -1,0 +1,69 @@
+"""Whether a problem can be resolved, as far as that can be known before the first pull.
+
+Levels of the monotonic shape are all that can stand in the way. From a level a on, all that is known of the next level
+b is that its harm is between g(a) and g(a) + K (b - a). So b is certified, sooner or later, where g(a) + K (b - a) <
+limit + slack, and no safe dose lies above a where g(a) > limit. In between, for
+
+    limit + slack - K (b - a) <= g(a) <= limit,
+
+pulls at a and below can do neither, whatever their number: the instance with g(b) = limit (its effect there as large as
+may be) and one with g(b) above limit + slack agree in all that may ever be seen. There are such truths if K (b - a) is
+above the slack, and else only those with g(a) at the limit itself. Doses without levels can always be climbed by
+smaller steps, and in the linear shape pulls at any dose tell the slope, and so whether any other dose is safe.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..problem import Arm, Problem
+
+
+def doubts(problem: Problem) -> list[str]:
+    """What may keep a study from ever ending, for some truths: to be told when the problem is read. Empty: nothing."""
+    if problem.slack is None:
+        return []
+    found = []
+    for arm in problem.arms:
+        for a, b, rise in _wide(problem, arm):
+            found.append(
+                f"the next level of {arm.name} after {a:g}, {b:g}, may be {rise:g} above it in harm; slack is "
+                f"{problem.slack:g}: where harm at {a:g} is {problem.ceiling - rise:g} or more, and within the limit, "
+                "nothing can certify it, nor show that it is over the limit"
+            )
+    return found
+
+
+def impossible(problem: Problem) -> list[str]:
+    """Why no study of this problem can find the best arm, whatever the truth: reasons to refuse it. Empty: none.
+
+    Binary harms are never below 0: a rise of limit + slack or more to the next level leaves it open for every truth.
+    An arm with such a level can never be refuted, as its effect there may be anything; so no two arms may have one.
+    """
+    found, harm = [], problem.noises[1]
+    if harm.binary and problem.limit < 0:
+        found.append(f"harm is 0 or 1, so its mean is never within a limit of {problem.limit:g}: no dose is safe")
+    if problem.budget < len(problem.arms):
+        found.append(f"a budget of {problem.budget} leaves arms that are never pulled: there are {len(problem.arms)}")
+    if harm.binary and problem.tolerance is None:
+        open_ = [
+            (arm, a, b, rise)
+            for arm in problem.arms
+            for a, b, rise in _wide(problem, arm)[:1]
+            if rise >= problem.ceiling
+        ]
+        if len({arm.name for arm, *_ in open_}) > 1:
+            found += [
+                f"the next level of {arm.name} after {a:g}, {b:g}, may be {rise:g} above it in harm; limit + slack is "
+                f"{problem.ceiling:g}: nothing can certify it"
+                for arm, a, b, rise in open_
+            ]
+    return found
+
+
+def _wide(problem: Problem, arm: Arm) -> list[tuple[float, float, float]]:
+    """The steps between levels that may raise harm by more than the slack: from, to, by how much."""
+    if problem.slack is None or arm.levels is None:
+        return []
+    steps = [(a, b, arm.lipschitz * (b - a)) for a, b in pairwise(arm.levels)]
+    return [step for step in steps if step[2] > problem.slack * (1 + 1e-9)]
