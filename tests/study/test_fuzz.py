@@ -52,9 +52,9 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert told > 20 and refused > 1000
     for _ in range(300):
         names = ("name", "problem", "design", "actor", "seed", "watch_level", "watch", "plausible", "lift")
-        values: dict[str, Any] = {"name": "n", "problem": problem()} | {rng.choice(names): rng.choice(ODD)}
+        changed: Any = {"name": "n", "problem": problem()} | {rng.choice(names): rng.choice(ODD)}
         try:
-            Study.create(tmp_path / "c.db", **values).journal.engine.dispose()
+            Study.create(tmp_path / "c.db", **changed).journal.engine.dispose()
             (tmp_path / "c.db").unlink()
         except SurefootError:
             refused += 1

@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from surefoot import Study, SurefootError
+from surefoot import Scenario, Study, SurefootError
 from surefoot.cli import main
 from surefoot.designs import linear_evidence as evidence_module
 from surefoot.designs import linear_policy
 from surefoot.designs.linear_evidence import LinearEvidence
-from surefoot.study import fold, journal
+from surefoot.scenario import Linear, Table
+from surefoot.study import fold, journal, simulated
 from surefoot.study.fold import View
 from surefoot.study.keys import Key, countersign, signers
 from surefoot.study.text import distinct, skeleton
@@ -521,6 +522,45 @@ class TestReadingsThatCannotBe:
         while alone.view.standing == "running":
             alone.tell_many([{"id": a.id, "effect": 0.1, "harm": 3.0} for a in alone.ask()])
         alone.resume("there is nobody else")
+
+
+class TestBrokenAssumptions:
+    """`python -m benchmarks.watches` has a dozen of them; see docs/trust.md for where there is no power."""
+
+    def live(self, p: Any, harm: Any, seed: int) -> Study:
+        study = Study.create("sqlite://", "s", p, seed=seed)
+        truth = Scenario((Linear(0.9), Linear(0.7), Linear(0.6)), (harm,) * 3)
+        while (asked := study.ask()) and study.view.subjects < 1500:
+            study.tell_many(simulated(p, truth, asked, seed))
+        return study
+
+    @pytest.mark.parametrize("times", [1.2, 1.35, 1.5])
+    def test_start_doses_over_the_limit_name_nobody(self, times: float) -> None:
+        for seed in range(4):
+            study = self.live(problem(sigma=0.3), Linear(5 * times), seed)
+            assert study.view.standing in ("paused", "ended") and study.view.subjects < 400
+            assert study.status()["winner"] is None
+            assert study.certificate().content["concluded"]["winner"] is None
+            if study.view.standing == "paused":
+                assert str(study.log()[-1].reason).startswith("start")
+            assert study.verify()["ok"]
+
+    def test_a_resumed_study_still_names_nobody(self) -> None:
+        study = self.live(problem(sigma=0.3), Linear(6.0), 1)
+        while study.view.standing == "paused":
+            study.resume("we go on")
+            truth = Scenario((Linear(0.9), Linear(0.7), Linear(0.6)), (Linear(6.0),) * 3)
+            while asked := study.ask():
+                study.tell_many(simulated(study.view.problem, truth, asked, 1))
+        assert study.view.standing == "ended" and study.status()["winner"] is None
+        assert "No arm is named" in study.certificate().content["concluded"]["words"]
+        assert study.verify()["ok"]
+
+    def test_a_jump_of_harm_where_a_line_was_declared(self) -> None:
+        p = problem(sigma=0.3)
+        jump = Table((0.0, 0.6, 0.61, 2.0), (0.0, 0.3, 1.3, 1.6))
+        seen = [self.live(p.but(arms=tuple(replace(a, max=2.0) for a in p.arms)), jump, seed) for seed in range(4)]
+        assert sum(study.view.standing == "paused" for study in seen) >= 3
 
 
 class TestNames:
