@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -244,7 +245,8 @@ class Journal:
         """Bring what stands in SQLite's log beside the file into the file: a copy of it alone is complete then."""
         if self.file and not self.archive:
             driver: Any = connection.connection.driver_connection
-            driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            with suppress(sqlite3.Error):  # what is committed is committed; the next command tries again
+                driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _same_file(self) -> None:
         """A file that was deleted or replaced is still open for us, and what is written there nobody will ever see."""
