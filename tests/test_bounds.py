@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
-from surefoot.designs.surefoot_monotonic import GAP
 
 from surefoot import Noise
 from surefoot.bounds import (
@@ -28,6 +27,7 @@ from surefoot.bounds import (
     rate_upper,
     slope_upper,
 )
+from surefoot.designs.monotonic_evidence import GAP
 from surefoot.testing import failures_allowed
 
 Array = NDArray[np.float64]

@@ -17,8 +17,8 @@ from surefoot.bounds import Mixture
 from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.levels_evidence import STAKES, VERDICT, LevelsEvidence, LevelsState, climb, descend
 from surefoot.designs.levels_policy import LevelsPolicy
-from surefoot.designs.surefoot import SurefootLevels
 from surefoot.designs.levels_wagers import FAR, GAP, NEAR, wager
+from surefoot.designs.surefoot import SurefootLevels
 from surefoot.scenario import Table
 from surefoot.testing import DesignSuite, failures_allowed
 
@@ -72,7 +72,7 @@ def test_levels_are_certified_in_order() -> None:
 def played(name: str = "levels-thall", rounds: int = 60, trials: int = 30, **changes: Any) -> LevelsState:
     problem, scenario = case(name, **changes)
     design, rng = SurefootLevels(), np.random.default_rng(5)
-    state = design.start(problem, trials)
+    state: LevelsState = design.start(problem, trials)
     for _ in range(rounds):
         cohort = design.ask(state)
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)

@@ -11,7 +11,6 @@ from scipy.optimize import isotonic_regression
 
 from surefoot import case, make, simulate
 from surefoot.characteristics import Characteristics
-from surefoot.designs import options
 from surefoot.designs.base import Outcome
 from surefoot.designs.recommend import isotonic, supported, wilson
 
@@ -77,4 +76,4 @@ def test_every_design_recommends() -> None:
 def test_options_of_a_composed_design_are_its_policys() -> None:
     design: Any = make("surefoot-levels", growth="0.1", first=5)
     assert (design.policy.growth, design.policy.first) == (0.1, 5)
-    assert options(type(design))["first"] == 3
+    assert design.options["first"] == 3
