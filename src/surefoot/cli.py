@@ -68,7 +68,18 @@ def _case(name: str, arms: int | None, instance: int | None, **changes: Any) -> 
     if instance is not None:
         raise SurefootError("--instance is for the random families; a file is one scenario")
     problem, scenario = load(name)
-    return problem.but(**changes), scenario
+    problem = problem.but(**changes)
+    resolvable(problem)
+    return problem, scenario
+
+
+def resolvable(problem: Problem) -> None:
+    """Refuse a problem that nothing can resolve, and say what may keep it from ending."""
+    from .theory.resolvable import doubts, refuse
+
+    refuse(problem)
+    for line in doubts(problem):
+        print(f"note: {line}", file=sys.stderr)
 
 
 def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
