@@ -148,7 +148,7 @@ def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     db, out = str(tmp_path / "demo.db"), str(tmp_path / "demo.png")
     told = run("demo", "--out", out, "--db", db)
     assert told.code == 0
-    for word in ("which one works best at its highest safe dose?", "Verdict: best-arm", "beaten in round", "2,000"):
+    for word in ("which one works best at its highest safe dose?", "Verdict: best-arm", "refuted in round", "2,000"):
         assert word in told.out
     assert f"surefoot study status --db {db}" in told.out
     assert Path(out).read_bytes().startswith(b"\x89PNG")
