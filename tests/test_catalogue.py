@@ -8,6 +8,7 @@ from surefoot import CASES, SurefootError, case, make, simulate
 CLAIMED = [name for name, it in CASES.items() if it.claim]
 OUTSIDE = [name for name, it in CASES.items() if not it.claim]
 FAMILIES = [name for name, it in CASES.items() if it.family]
+WITH_DOSES = [name for name in CASES if case(name)[0].shape != "levels"]  # the others: test_catalogue_levels.py
 LINEAR_7 = [2.2328014732, 0.247303525943, 6.27905190663, 0.0240736486141, 0.24815295824, 0.686748976191, 0.661319836041]
 MONOTONIC_7 = [
     0.327120217695,
@@ -42,7 +43,7 @@ def test_has_one_best_arm_or_a_tolerance(name: str) -> None:
     assert problem.tolerance is not None or value[-1] - value[-2] > 1e-4 * abs(value[-1])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", WITH_DOSES)
 @pytest.mark.parametrize("arms", [2, 7])
 def test_scales_and_ends(name: str, arms: int) -> None:
     problem, scenario = case(name, arms)
@@ -59,7 +60,7 @@ def test_which_rivals_are_alike(name: str) -> None:
     assert bool(np.all(np.diff(value) > 0.01 * value[1:])) != name.startswith("paper")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name in WITH_DOSES])
 def test_random_instances_keep_to_the_assumptions(family: str) -> None:
     scales, gaps, capped, near, signals, kinds = [], [], [], [], [], set()
     for k in range(200):

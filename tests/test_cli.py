@@ -118,7 +118,7 @@ def test_lists(run: Any) -> None:
     assert [row["name"] for row in run("designs", "--json").json["designs"]] == list(DESIGNS)
     rows = run("scenarios", "--json").json["scenarios"]
     assert [row["name"] for row in rows] == list(CASES)
-    assert {row["shape"] for row in rows} == {"linear", "monotonic"}
+    assert {row["shape"] for row in rows} == {"linear", "monotonic", "levels"}
     assert all(name in run("designs").out for name in DESIGNS)
     told = run("scenarios").out
     assert all(name in told for name in CASES)

@@ -47,7 +47,7 @@ INF, NAN = math.inf, math.nan
         ({"delta": 1}, "delta must be between 0 and 1, both excluded; got 1"),
         ({"delta": NAN}, "delta must be finite; got nan"),
         ({"delta": 1e-320}, "delta must be of a size between 1e-50 and 1e+50; got 9.99989e-321"),
-        ({"shape": "liner"}, "shape must be one of linear, monotonic; got 'liner' (did you mean 'linear'?)"),
+        ({"shape": "liner"}, "shape must be one of linear, monotonic, levels; got 'liner' (did you mean 'linear'?)"),
         ({"signals": "none"}, "signals must be one of any, independent; got 'none'"),
         ({"slack": 0.1}, "slack is for the monotonic shape; leave it out here; got 0.1"),
         ({"tolerance": 0}, "tolerance must be finite and above 0; got 0"),
@@ -261,3 +261,60 @@ def test_arms_that_are_no_list() -> None:
     refused(lambda: Problem.from_dict(data | {"arms": [3]}), "arm 1 must be a table of keys and values; got 3")
     with pytest.raises(SurefootError, match="the problem lacks shape, limit, noise, arms"):
         Problem.from_dict({})
+
+
+# Ordered levels
+
+
+def ordered(**changes: Any) -> Problem:
+    arms = (Arm("A", levels=("1%", "10%", "50%")), Arm("B", levels=(1, 2.5)))
+    known: dict[str, Any] = {"arms": arms, "limit": 0.3, "shape": "levels", "noise": Noise("bernoulli"), "slack": 0.0}
+    return Problem(**{**known, **changes})
+
+
+def test_ordered_levels_are_places_with_labels() -> None:
+    p = ordered()
+    assert p.arms[0].labels == ("1%", "10%", "50%")
+    assert p.starts.tolist() == [0.0, 0.0]
+    assert p.largest.tolist() == [2.0, 1.0]
+    assert p.levels is not None
+    assert p.levels.tolist() == [[0.0, 1.0, 2.0], [0.0, 1.0, math.inf]]
+    assert [p.arms[0].label(1.0), p.arms[1].label(1.0), Arm("C", 0.5).label(0.125)] == ["10%", "2.5", "0.125"]
+    assert p.but(delta=0.2).arms == p.arms
+    assert p.ceiling == 0.3
+
+
+def test_ordered_levels_go_to_toml_and_back(tmp_path: Path) -> None:
+    p = ordered(slack=0.2)
+    path = tmp_path / "levels.toml"
+    path.write_text(p.to_toml())
+    assert Problem.load(path) == p
+    assert "start" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Arm("A", levels=("x", "x")), "arm 'A': levels must differ and be in rising order; got ['x', 'x']"),
+        (lambda: Arm("A", levels=(2, 1)), "arm 'A': levels must differ and be in rising order; got [2, 1]"),
+        (lambda: Arm("A", levels=()), "arm 'A': levels must differ and be in rising order; got []"),
+        (lambda: Arm("A", levels=("a", None)), "arm 'A': a level must be a number or a name; got None"),
+        (
+            lambda: Arm("A", levels="high"),  # type: ignore[arg-type]
+            "arm 'A': levels must be a list of numbers or names; got 'high'",
+        ),
+        (lambda: Arm("A"), "arm 'A': start must be finite; got nan"),
+        (lambda: ordered(slack=-0.1), "slack must be finite and at least 0; got -0.1"),
+        (
+            lambda: ordered(slack=None),
+            "slack is missing: the levels shape needs one of 0 or more (how far over the limit a pull may go)",
+        ),
+        (lambda: ordered(refine=0.1), "refine is a distance between doses, and levels have none; got 0.1"),
+        (
+            lambda: ordered(shape="monotonic", slack=0.1),
+            "arm 'A' needs a start dose in the monotonic shape; got {'name': 'A', 'levels': ['1%', '10%', '50%']}",
+        ),
+    ],
+)
+def test_refuses_levels(make: Any, message: str) -> None:
+    refused(make, message)

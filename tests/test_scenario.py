@@ -238,3 +238,52 @@ def test_files_that_cannot_be_used(example: Path, old: str, new: str, message: s
     example.write_text(EXAMPLE.replace(old, new), encoding="utf-8")
     with pytest.raises(SurefootError, match=message):
         load(example)
+
+
+# Ordered levels
+
+LEVELS = """
+shape = "levels"
+limit = 0.3
+slack = 0.2
+noise = { effect = { kind = "bernoulli" }, harm = { kind = "bernoulli" } }
+[[arms]]
+name = "drug A"
+levels = [1, 2, 3]
+effect = { curve = "table", value = [0.2, 0.4, 0.6] }
+harm = { curve = "table", value = [0.05, 0.6, 0.7] }
+[[arms]]
+name = "drug B"
+levels = ["low", "high"]
+effect = { curve = "table", value = [0.2, 0.3] }
+harm = { curve = "table", value = [0.1, 0.2] }
+"""
+
+
+def test_a_file_with_ordered_levels(tmp_path: Path) -> None:
+    path = tmp_path / "levels.toml"
+    path.write_text(LEVELS)
+    problem, scenario = load(path)
+    truth = scenario.truth(problem)
+    assert truth.dose.tolist() == [0.0, 1.0]
+    assert truth.value.tolist() == [0.2, 0.3]
+    assert scenario.violations(problem) == []
+    path.write_text(scenario.to_toml(problem))
+    assert "dose" not in path.read_text()
+    assert load(path) == (problem, scenario)
+
+
+def test_a_level_is_unsafe_if_the_one_below_is_over_the_ceiling(tmp_path: Path) -> None:
+    path = tmp_path / "levels.toml"
+    path.write_text(LEVELS)
+    problem, scenario = load(path)
+    dose = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 1.0]])
+    unsafe = scenario.unsafe(problem, dose, scenario.harms(dose))
+    assert unsafe.tolist() == [[False, False], [False, False], [True, False]]
+
+
+def test_a_table_of_levels_has_one_value_each(tmp_path: Path) -> None:
+    path = tmp_path / "levels.toml"
+    path.write_text(LEVELS.replace("[0.2, 0.4, 0.6]", "[0.2, 0.4]"))
+    with pytest.raises(SurefootError, match=r"'drug A': effect needs one value a level, 3 in all; got \[0.2, 0.4\]"):
+        load(path)

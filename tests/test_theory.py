@@ -25,7 +25,11 @@ from surefoot.theory import NotStated
 
 Array = NDArray[Any]
 Made = tuple[Problem, Scenario]
-STATED = [name for name, c in CASES.items() if c.claim and name not in ("equal-arms", "equal-drugs", "dose-levels")]
+STATED = [
+    name
+    for name, c in CASES.items()
+    if c.claim and name not in ("equal-arms", "equal-drugs", "dose-levels") and case(name)[0].shape != "levels"
+]
 
 
 def lines(theta: Any, mu: Any, a0: Any, M: Any, limit: float = 1.0, sigma: Any = 0.5, **more: Any) -> Made:

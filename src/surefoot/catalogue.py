@@ -507,3 +507,6 @@ def falling_harm(d: int) -> Made:
 def unsafe_start(d: int) -> Made:
     """The start dose of the arm with the largest slope is not safe; that arm has no value and is to be stopped."""
     return _linear([2.0, *_falling(1.2, 0.6, d - 1)], _first(15.0, 1.6, d), max=1.5)
+
+
+from . import catalogue_levels  # noqa: E402, F401 (adds its cases)

@@ -63,6 +63,10 @@ class Characteristics:
             | ({"of_least": float(pulls.mean()) / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
             "pulls_by_dose": self._by(r.by_arm.sum(axis=0), dose_ranges()),
+            "named_best": self._share(named & ~r.wrong),
+            "recommended_best": self._share((r.recommended >= 0) & r.good[np.maximum(r.recommended, 0)]),
+            "recommended_over_limit": self._share(r.recommended_over),
+            "selection": self._selection(),
             "wrong": self._rate(r.wrong, "count"),
             "unsafe": {**self._rate(r.unsafe, "trials"), "pulls": int(r.unsafe_pulls.sum())},
             "failed": self._rate(r.wrong | r.unsafe, "count"),
@@ -83,6 +87,22 @@ class Characteristics:
         count, trials = int(bad.sum()), self.result.trials
         return {word: count, "rate": count / trials, "upper": upper_bound(count, trials)}
 
+    def _share(self, what: Array) -> dict[str, Any]:
+        count, trials = int(what.sum()), self.result.trials
+        rate = count / trials
+        return {"count": count, "rate": rate, "se": (rate * (1 - rate) / trials) ** 0.5}
+
+    def _selection(self) -> dict[str, float]:
+        """How often each arm was recommended; with ordered levels each arm and level."""
+        r, p, found = self.result, self.result.problem, dict[str, float]()
+        for arm, one in enumerate(p.arms):
+            mine = r.recommended == arm
+            if one.labels is None:
+                found[one.name] = float(mine.mean())
+            else:
+                found |= {f"{one.name} at {x}": float((mine & (r.dose == k)).mean()) for k, x in enumerate(one.labels)}
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         return self.numbers
 
@@ -101,6 +121,14 @@ class Characteristics:
             ("pulls, median / 90% / most", f"{pulls['median']:,.0f} / {pulls['p90']:,.0f} / {pulls['max']:,}"),
             *([("pulls, times the lower bound", f"{pulls['of_least']:.2f}")] if "of_least" in pulls else []),
             ("decisions, mean", f"{n['decisions']['mean']:,.1f}"),
+            *(
+                (f"best arm {word}", f"{n[key]['rate']:.1%} ± {n[key]['se']:.1%}")
+                for word, key in (("named", "named_best"), ("recommended", "recommended_best"))
+            ),
+            (
+                "recommended dose above the limit",
+                f"{n['recommended_over_limit']['rate']:.1%} ± {n['recommended_over_limit']['se']:.1%}",
+            ),
             (promise, rate["failed"]),
             ("wrong arm", rate["wrong"]),
             (f"any pull above {ceiling}", rate["unsafe"]),

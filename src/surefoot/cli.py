@@ -208,8 +208,8 @@ def designs(as_json: Json = False) -> None:
         return
     table = Table("design", "shape", "guarantee", "options (--set)", "about")
     for row in rows:
-        options = ", ".join(f"{key}={value}" for key, value in row["options"].items())
-        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", options, row["about"])
+        known = ", ".join(f"{key}={value}" for key, value in row["options"].items())
+        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", known, row["about"])
     console.print(table)
 
 
@@ -254,10 +254,13 @@ def demo(
 def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int) -> Any:
     """The study of the demo; None where the extra for live studies is not installed."""
     try:
-        from .study import demo, guard
+        from .study import demo
+        from .study.checker import THEOREMS
+        from .study.fold import default as live_default
+        from .study.fold import theorem_of
     except SurefootError:
         return None
-    live = design if design.name in guard.THEOREMS else make(guard.default(problem.shape))
+    live = design if theorem_of(design) in THEOREMS else make(live_default(problem.shape))
     return demo.play(db, problem, truth, live, seed)
 
 
@@ -314,6 +317,21 @@ def study(context: typer.Context) -> Any:
 
     command: Callable[..., Any] = typer.main.get_command(live)
     return command(context.args, standalone_mode=False, prog_name="surefoot study")
+
+
+@app.command()
+def key(
+    what: Annotated[str, typer.Argument(metavar="new", help="`new` makes one.")],
+    out: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """A key to sign checkpoints of studies with: the file is yours alone, what is printed is for everybody."""
+    if what != "new":
+        raise SurefootError(f"surefoot key new FILE; got {what!r}")
+    from .study.keys import Key
+
+    public = Key.new(out).public
+    print_json({"public": public, "file": str(out)}) if as_json else print(public)
 
 
 @app.callback(invoke_without_command=True)

@@ -20,24 +20,31 @@ from numpy.typing import NDArray
 from .checks import SurefootError, choice, known_keys, number
 from .noise import Noise, noises_to_dict, parse_noises
 
-Shape = Literal["linear", "monotonic"]
+Shape = Literal["linear", "monotonic", "levels"]
 Signals = Literal["any", "independent"]
 
 
 @dataclass(frozen=True)
 class Arm:
-    """An option that can be tried at any dose from `start` (known to be safe) to `max`, or at the `levels` between."""
+    """An option that can be tried at any dose from `start` (known to be safe) to `max`, or at the `levels` between.
+
+    Without a start dose it has ordered levels alone, numbers or names, the first known to be safe: nothing is known of
+    distances between them (shape "levels"). Doses are then 0, 1, 2, ..., and `labels` holds what was given.
+    """
 
     name: str
-    start: float
+    start: float = math.nan
     max: float = math.inf
     lipschitz: float = 1.0  # how fast harm can rise with the dose; the monotonic shape relies on it
-    levels: tuple[float, ...] | None = None
+    levels: tuple[Any, ...] | None = None
+    labels: tuple[str | float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise SurefootError(f"an arm's name must be a non-empty string; got {self.name!r}")
         me, put = f"arm {self.name!r}: ", object.__setattr__
+        if self.labels is None and self.levels is not None and isinstance(self.start, float) and math.isnan(self.start):
+            self._order(me)
         put(self, "start", number(me + "start", self.start))
         put(self, "max", number(me + "max", self.max, finite=False))
         put(self, "lipschitz", number(me + "lipschitz", self.lipschitz, above=0))
@@ -56,12 +63,33 @@ class Arm:
                 )
             put(self, "levels", levels)
 
+    def _order(self, me: str) -> None:
+        """Ordered levels: their names are kept as labels, and doses are their places."""
+        if isinstance(self.levels, str) or not isinstance(self.levels, Iterable):
+            raise SurefootError(f"{me}levels must be a list of numbers or names; got {self.levels!r}")
+        labels = tuple(self.levels)
+        for x in labels:
+            if isinstance(x, bool) or not isinstance(x, (str, int, float)) or not str(x).strip():
+                raise SurefootError(f"{me}a level must be a number or a name; got {x!r}")
+        numbers = [x for x in labels if not isinstance(x, str)]
+        if not labels or len({str(x) for x in labels}) < len(labels) or any(b <= a for a, b in pairwise(numbers)):
+            raise SurefootError(f"{me}levels must differ and be in rising order; got {list(labels)}")
+        places = tuple(float(k) for k in range(len(labels)))
+        for key, value in (("labels", labels), ("start", 0.0), ("max", places[-1]), ("levels", places)):
+            object.__setattr__(self, key, value)
+
+    def label(self, dose: float) -> str:
+        """A dose as it is said to people: the name of its level, where levels have names."""
+        return f"{dose:.4g}" if self.labels is None else str(self.labels[round(dose)])
+
     @property
     def largest(self) -> float:
         """The largest dose that may ever be given."""
         return self.levels[-1] if self.levels else self.max
 
     def to_dict(self) -> dict[str, Any]:
+        if self.labels is not None:
+            return {"name": self.name, "levels": list(self.labels)}
         out: dict[str, Any] = {"name": self.name, "start": self.start, "max": self.max, "lipschitz": self.lipschitz}
         return out | ({"levels": list(self.levels)} if self.levels else {})
 
@@ -69,6 +97,9 @@ class Arm:
 @dataclass(frozen=True)
 class Problem:
     """All that the experimenter knows and asks for. See `Arm` and `Noise` for their parts.
+
+    `shape`: lines through 0 ("linear"), monotone curves with a Lipschitz constant ("monotonic"), or ordered levels of
+    which nothing is known but that effect and harm never fall from one to the next ("levels").
 
     `noise` is one Noise for both readings or a pair (effect, harm). `signals` says whether the two readings of one
     pull may depend on each other ("any") or not ("independent"). `tolerance`: an arm whose value is within it of the
@@ -111,10 +142,14 @@ class Problem:
             raise SurefootError(f"slack is for the monotonic shape; leave it out here; got {self.slack!r}")
         if not linear:
             if self.slack is None:
+                need = "one of 0 or more" if self.shape == "levels" else "one above 0"
                 raise SurefootError(
-                    "slack is missing: the monotonic shape needs one above 0 (how far over the limit a pull may go)"
+                    f"slack is missing: the {self.shape} shape needs {need} (how far over the limit a pull may go)"
                 )
-            put(self, "slack", number("slack", self.slack, above=0))
+            least: Any = {"least": 0.0} if self.shape == "levels" else {"above": 0.0}
+            put(self, "slack", number("slack", self.slack, **least))
+        if self.shape == "levels" and self.refine is not None:
+            raise SurefootError(f"refine is a distance between doses, and levels have none; got {self.refine!r}")
         self._check_arms(linear)
 
     def _check_arms(self, linear: bool) -> None:
@@ -128,6 +163,9 @@ class Problem:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SurefootError(f"arm names must differ; got {', '.join(map(repr, twice))} more than once")
         for arm in arms:
+            if (self.shape == "levels") != (arm.labels is not None):
+                need = "levels and no start dose" if self.shape == "levels" else "a start dose"
+                raise SurefootError(f"arm {arm.name!r} needs {need} in the {self.shape} shape; got {arm.to_dict()}")
             if linear:
                 number(f"arm {arm.name!r}: start in the linear shape", arm.start, above=0)
             if not linear and math.isinf(arm.max):
@@ -194,8 +232,9 @@ class Problem:
             raise SurefootError(f"arms must be a list of tables ([[arms]] in TOML); got {data['arms']!r}")
         arms = []
         for k, arm in enumerate(data["arms"], 1):
-            known_keys(f"arm {k}", arm, [f.name for f in fields(Arm)])
-            if missing := [key for key in ("name", "start") if key not in arm]:
+            known_keys(f"arm {k}", arm, [f.name for f in fields(Arm) if f.name != "labels"])
+            needs = ("name", "levels" if data["shape"] == "levels" else "start")
+            if missing := [key for key in needs if key not in arm]:
                 raise SurefootError(f"arm {k} lacks {', '.join(missing)}")
             arms.append(Arm(**arm))
         return cls(**{**data, "arms": tuple(arms), "noise": parse_noises("noise", data["noise"])})

@@ -217,7 +217,7 @@ class Scenario:
             for key, y in (("effect", f), ("harm", g)):
                 bent = np.abs(y - dose * (y[-1] / dose[-1])) > 1e-9 * (1 + np.abs(y).max(axis=0))
                 rules[f"{key} is not a line through 0"] = np.any(bent, axis=0)
-        else:
+        if problem.shape == "monotonic":
             steep = np.diff(g, axis=0) > problem.lipschitz * np.diff(dose, axis=0) + slack
             rules["harm rises faster than the Lipschitz constant"] = np.any(steep, axis=0)
         for key, y, noise in (("effect", f, self.noises(problem)[0]), ("harm", g, self.noises(problem)[1])):
@@ -234,6 +234,14 @@ class Scenario:
         if self.correlation and problem.signals == "independent":
             found.append(f"readings have correlation {self.correlation:g}, declared independent")
         return found
+
+    def unsafe(self, problem: Problem, dose: Array, harm: Array) -> Array:
+        """Which doses break the promise, `harm` their mean harms. With ordered levels a level may be given if the one
+        just below it is at or below the ceiling; the first always may."""
+        if problem.shape == "levels":
+            drifted = harm - self.harms(dose)
+            harm = np.where(dose >= 1, self.harms(dose - 1) + drifted, -np.inf)
+        return harm > problem.ceiling + _hair(problem.ceiling)
 
     def noises(self, problem: Problem) -> tuple[Noise, Noise]:
         return problem.noises if self.noise is None else self.noise
@@ -264,6 +272,8 @@ class Scenario:
                 arm[key] = {"curve": names[type(curve)]} | {
                     k: list(v) if isinstance(v, tuple) else v for k, v in asdict(curve).items()
                 }
+                if problem.shape == "levels" and type(curve) is Table and curve.dose == tuple(range(len(curve.dose))):
+                    del arm[key]["dose"]  # one value a level
         arms = data.pop("arms")
         hidden = {"correlation": self.correlation, "drift": self.drift}
         data |= {k: v for k, v in hidden.items() if v}
@@ -280,13 +290,18 @@ def _hair(limit: float) -> float:
     return 1e-9 * max(abs(limit), 1e-300)
 
 
-def parse_curve(where: str, data: Any) -> Curve:
+def parse_curve(where: str, data: Any, levels: int | None = None) -> Curve:
+    """A curve from its table of numbers. With ordered `levels` (how many), a table may be one value a level."""
     if not isinstance(data, Mapping) or "curve" not in data:
         raise SurefootError(
             f'{where} must be a table with a curve, such as {{ curve = "linear", slope = 1.0 }}; got {data!r}'
         )
     kind = CURVES[choice(f"{where}: curve", data["curve"], CURVES)]
     params = {k: v for k, v in data.items() if k != "curve"}
+    if levels is not None and kind is Table and "dose" not in params and isinstance(params.get("value"), list):
+        if len(params["value"]) != levels:
+            raise SurefootError(f"{where} needs one value a level, {levels} in all; got {params['value']!r}")
+        params["dose"] = list(range(levels))
     known_keys(where, params, [f.name for f in fields(kind)])
     for key, value in params.items():
         if kind is not Table:
@@ -308,13 +323,15 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
     data = read_toml(path)
     problem = Problem.load(path)
     curves: dict[str, list[Curve]] = {"effect": [], "harm": []}
-    for arm in data["arms"]:
+    for arm, known in zip(data["arms"], problem.arms, strict=True):
         for key, into in curves.items():
             if key not in arm:
                 raise SurefootError(
                     f"arm {arm['name']!r} has no {key} curve: this is a problem file; a simulation needs a scenario"
                 )
-            into.append(parse_curve(f"arm {arm['name']!r}: {key}", arm[key]))
+            into.append(
+                parse_curve(f"arm {arm['name']!r}: {key}", arm[key], len(known.labels) if known.labels else None)
+            )
     hidden = {key: data[key] for key in HIDDEN if key in data}
     if "actual_noise" in hidden:
         hidden["noise"] = parse_noises("actual_noise", hidden.pop("actual_noise"))

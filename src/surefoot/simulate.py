@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .designs.base import RUNNING, Cohort, Design, Outcome, Verdict, take
+from .designs.base import RUNNING, Cohort, Design, Outcome, State, Verdict, take
 from .problem import Problem, SurefootError
 from .scenario import Scenario, Truth
 
@@ -56,6 +56,9 @@ class Result:
     ending: Array
     winner: Array
     safe: Array  # the winner's certified dose, nan where there is no winner
+    recommended: Array  # the arm to use if it had to end there: the winner, or what is supported best
+    dose: Array  # the dose of it that seems to be the largest safe one
+    p: Array  # the error probability that the data support for that arm
     unsafe_pulls: Array  # above the limit, plus slack where there is one
     over_pulls: Array  # above the limit
     excess: Array  # harm above the limit, summed over those pulls
@@ -70,12 +73,26 @@ class Result:
     @property
     def wrong(self) -> Array:
         """Trials that named an arm that is not the best (nor within the tolerance of it), or has no safe dose."""
+        named = self.winner >= 0
+        wrong: Array = named & ~self.good[np.where(named, self.winner, 0)]
+        return wrong
+
+    @property
+    def good(self) -> Array:
+        """Arms that may be named: the best, and with a tolerance those within it."""
         value, best = self.truth.value, self.truth.value.max()
         short = best - (self.problem.tolerance or 0.0) - 1e-9 * max(abs(best), 1e-300)
-        named = self.winner >= 0
-        its = value[np.where(named, self.winner, 0)]
-        wrong: Array = named & ((its < short) | np.isneginf(its))
-        return wrong
+        good: Array = (value >= short) & ~np.isneginf(value)
+        return good
+
+    @property
+    def recommended_over(self) -> Array:
+        """Trials whose recommended dose is above the limit."""
+        arms, at = np.arange(len(self.problem.arms)), np.where(np.isnan(self.dose), 0.0, self.dose)
+        harm = self.scenario.harms(np.where(arms == self.recommended[:, None], at[:, None], self.problem.starts))
+        limit = self.problem.limit + 1e-9 * max(abs(self.problem.limit), 1e-300)
+        over: Array = np.any((harm > limit) & (arms == self.recommended[:, None]), axis=1)
+        return over
 
     @property
     def unsafe(self) -> Array:
@@ -166,12 +183,12 @@ def play(
 ) -> dict[str, Any]:  # fmt: skip
     """One chunk of trials, from start to end. `tick` is told after every turn how many have ended."""
     noise, randomness = (np.random.default_rng(s) for s in seed.spawn(2))
-    ceiling = problem.ceiling + 1e-9 * max(abs(problem.ceiling), 1e-300)
     limit = problem.limit + 1e-9 * max(abs(problem.limit), 1e-300)
     out: dict[str, Any] = {
         k: np.zeros(trials, dtype=np.int64) for k in ("pulls", "rounds", "ending", "unsafe_pulls", "over_pulls")
     }
     out |= {"winner": np.full(trials, -1), "safe": np.full(trials, np.nan), "excess": np.zeros(trials)}
+    out |= {"recommended": np.full(trials, -1), "dose": np.full(trials, np.nan), "p": np.ones(trials)}
     by_arm = np.zeros((len(problem.arms), DOSE_BINS + 1))
     rows = np.arange(trials)  # which trials are still in the batch
     state, story = design.start(problem, trials, xp), _Story() if trace else None
@@ -195,7 +212,7 @@ def play(
         over = np.where(mean_harm > limit, n, 0)
         if over.any():
             out["over_pulls"][rows] += over.sum(axis=1)
-            out["unsafe_pulls"][rows] += np.where(mean_harm > ceiling, n, 0).sum(axis=1)
+            out["unsafe_pulls"][rows] += np.where(scenario.unsafe(problem, dose, mean_harm), n, 0).sum(axis=1)
             out["excess"][rows] += (over * (mean_harm - problem.limit)).sum(axis=1)
         _count_doses(by_arm, problem, truth, dose, n)
         if story is not None:
@@ -207,7 +224,12 @@ def _numpy(x: Any) -> Array:
     return x if isinstance(x, np.ndarray) else np.asarray(x.cpu() if hasattr(x, "cpu") else x)
 
 
-def _record(out: dict[str, Any], rows: Array, verdict: Verdict) -> None:
+def _record(out: dict[str, Any], rows: Array, verdict: State) -> None:
+    if len(rows) == 0:
+        return
+    advice = verdict.recommendation()
+    for name, x in (("recommended", advice.arm), ("dose", advice.dose), ("p", advice.p)):
+        out[name][rows] = _numpy(x)
     for key in ("pulls", "rounds", "ending", "winner"):
         out[key][rows] = _numpy(getattr(verdict, key))
     winner = out["winner"][rows]

@@ -99,7 +99,7 @@ class DesignSuite:
     @property
     def small(self) -> tuple[Problem, Scenario]:
         """A problem of the design's shape that ends soon."""
-        return case("paper-linear" if self.design.shape == "linear" else "paper-drug", 3)
+        return case({"linear": "paper-linear", "levels": "levels-gaussian"}.get(self.design.shape, "paper-drug"), 3)
 
     def test_shapes(self) -> None:
         problem, scenario = self.small

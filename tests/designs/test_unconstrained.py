@@ -42,7 +42,7 @@ class TestMonotonic(TestLinear):
     design = Monotonic()
 
 
-@pytest.mark.parametrize("name", [n for n, it in CASES.items() if it.claim])
+@pytest.mark.parametrize("name", [n for n, it in CASES.items() if it.claim and case(n)[0].shape != "levels"])
 def test_its_answers_are_right_and_its_pulls_are_flagged(name: str) -> None:
     problem, scenario = case(name)
     if np.any(np.isinf(problem.largest)):

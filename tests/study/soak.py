@@ -1,4 +1,6 @@
-"""Kill a process that tells readings, at random moments, again and again: python -m tests.study.soak 500
+"""Kill a process that tells readings, at random moments, again and again: python -m tests.study.soak 500 [URL]
+
+Without a URL of a PostgreSQL server, in SQLite files.
 
 After every kill: all readings that were acknowledged are there, none twice, and the chain verifies.
 """
@@ -17,12 +19,12 @@ from surefoot.study import Study
 
 from .subjects import problem, subjects
 
-PROBLEM = problem("linear", sigma=0.3)
+PROBLEM = problem("monotonic", sigma=0.3)
 
 
-def teller(url: str, acknowledged: Path) -> None:
+def teller(url: str, name: str, acknowledged: Path) -> None:
     """Tell without end; note every reading as soon as `tell` has returned, and not before."""
-    study, people = Study.open(url), subjects(PROBLEM)
+    study, people = Study.open(url, name), subjects(PROBLEM)
     with acknowledged.open("ab", buffering=0) as file:
         for k in range(10**9):
             asked = study.ask(limit=7)
@@ -38,33 +40,34 @@ def teller(url: str, acknowledged: Path) -> None:
                 file.write(f"{asked[0].id} {r['effect']!r} {r['harm']!r}\n".encode())
 
 
-def soak(kills: int, folder: Path, seed: int = 0) -> None:
+def soak(kills: int, folder: Path, server: str | None = None, seed: int = 0) -> None:
     rng = random.Random(seed)
     done = started = 0
     while done < kills:
         started += 1
-        url, acknowledged = f"sqlite:///{folder}/s{started}.db", folder / f"acknowledged{started}"
-        Study.create(url, "s", PROBLEM, seed=started, watch="warn")
+        url, acknowledged = server or f"sqlite:///{folder}/s{started}.db", folder / f"acknowledged{started}"
+        name = f"soak {os.getpid()} {'abcdefghjkmnpqrstuvwxyz'[started % 23] * started}"
+        Study.create(url, name, PROBLEM, seed=started, watch="warn").journal.engine.dispose()
         acknowledged.touch()
         ended = False
         while done < kills and not ended:
             child = os.fork()
             if child == 0:
                 try:
-                    teller(url, acknowledged)
+                    teller(url, name, acknowledged)
                 finally:
                     os._exit(0)
             time.sleep(rng.expovariate(1 / 0.08))
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             done += os.WIFSIGNALED(status)
-            ended = check(url, acknowledged)
+            ended = check(url, name, acknowledged)
     print(f"{done} kills in {started} studies: every acknowledged reading was there, none twice, every chain verified")
 
 
-def check(url: str, acknowledged: Path) -> bool:
+def check(url: str, name: str, acknowledged: Path) -> bool:
     """Everything holds; and whether the study has ended."""
-    study = Study.open(url)
+    study = Study.open(url, name)
     report = study.verify()
     assert report["ok"], report["message"]
     there = {r["id"]: (r["effect"], r["harm"]) for r in study.readings() if r["status"] == "told"}
@@ -86,4 +89,4 @@ def check(url: str, acknowledged: Path) -> bool:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        soak(int(sys.argv[1]) if len(sys.argv) > 1 else 500, Path(name))
+        soak(int(sys.argv[1]) if len(sys.argv) > 1 else 500, Path(name), sys.argv[2] if len(sys.argv) > 2 else None)

@@ -41,7 +41,7 @@ def test_a_study_that_is_no_demonstration_is_left_alone(tmp_path: Path) -> None:
 
 def test_simulated_subjects_read_as_the_scenario_says() -> None:
     p, truth = case("paper-drug", 3)
-    study = Study.create("sqlite://", "s", p, seed=1, watch="warn")
+    study = Study.create("sqlite://", "s", p, "safebai-monotonic", seed=1, watch="warn")
     assert simulated(p, truth, [], 1) == []
     study.tell_many(simulated(p, truth, study.ask(), 1))
     asked = study.ask() * 400

@@ -1,4 +1,5 @@
-"""Several processes tell one study at once, and one reads it all the while: python -m tests.study.together URL
+"""Eight processes, each with four threads on one `Study`, tell one study at once, and one reads it all the while:
+python -m tests.study.together URL
 
 Prints how long the reader's `status` took.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import traceback
 
@@ -17,22 +19,36 @@ from surefoot.study import Study
 from .subjects import problem, run, subjects
 
 PROBLEM = problem("linear", sigma=0.35)
-TELLERS = 8
+TELLERS, THREADS = 8, 4
 
 
 def teller(url: str, k: int) -> None:
-    """Tells every eighth subject, now alone, now in batches; goes on until the study ends."""
+    """Four threads on one study, each telling every 32nd subject, now alone, now in batches, until the study ends."""
     study, people = Study.open(url, "s"), subjects(PROBLEM)
-    while study.view.standing == "running":
-        mine = [a for a in study.ask() if a.subject % TELLERS == k]
-        if not mine:
-            time.sleep(0.002)
-        elif k % 2:
-            for a in mine[:3]:
-                r = people.read(a)
-                study.tell(a.id, r["effect"], r["harm"], key=f"teller {k}, subject {a.subject}")
-        else:
-            study.tell_many(people.rows(mine[:5]))
+    wrong: list[BaseException] = []
+
+    def work(me: int) -> None:
+        try:
+            while study.status()["standing"] == "running":
+                mine = [a for a in study.ask() if a.subject % (TELLERS * THREADS) == me]
+                if not mine:
+                    time.sleep(0.002)
+                elif me % 2:
+                    for a in mine[:3]:
+                        r = people.read(a)
+                        study.tell(a.id, r["effect"], r["harm"], key=f"teller {me}, subject {a.subject}")
+                else:
+                    study.tell_many(people.rows(mine[:5]))
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(k + TELLERS * j,)) for j in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong:
+        raise wrong[0]
 
 
 def reader(url: str) -> list[float]:

@@ -6,19 +6,21 @@ from typing import Any
 
 from ..problem import SurefootError, choice
 from .base import Cohort, Design, Outcome, Verdict
+from .clinic import Boin, ThreePlusThree
 from .linear import SafeBAILinear
 from .monotonic import SafeBAIMonotonic
 from .oracle import Oracle
 from .safe_lts import SafeLTS
 from .safeopt import SafeOpt
 from .stageopt import StageOpt
-from .surefoot import SurefootLinear, SurefootMonotonic
+from .surefoot import SurefootLevels, SurefootLinear, SurefootMonotonic
 from .track_and_stop import TrackAndStop
 from .unconstrained import Unconstrained
 
 KINDS: tuple[type[Design], ...] = (
     SurefootLinear,
     SurefootMonotonic,
+    SurefootLevels,
     SafeBAILinear,
     SafeBAIMonotonic,
     SafeOpt,
@@ -27,10 +29,12 @@ KINDS: tuple[type[Design], ...] = (
     Oracle,
     Unconstrained,
     TrackAndStop,
+    Boin,
+    ThreePlusThree,
 )
 DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
 
-DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic"}
+DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic", "levels": "surefoot-levels"}
 
 
 def default(shape: str) -> str:

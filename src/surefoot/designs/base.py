@@ -24,8 +24,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array
+from ..arrays import Array, pick
 from ..problem import Problem, Shape, SurefootError
+from .recommend import Recommendation, supported
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
@@ -99,11 +100,11 @@ class Verdict:
 
     def reason(self, arm: int, trial: int = 0) -> str:
         """Why an arm stands where it stands, in words and numbers."""
-        p, at = self.problem, (trial, arm)
+        p, at, label = self.problem, (trial, arm), self.problem.arms[arm].label
         standing = int(self.standing[at])
         if standing == STOPPED:
             return (
-                f"stopped in round {int(self.out_round[at])}: harm at its start dose {p.arms[arm].start:.4g} is "
+                f"stopped in round {int(self.out_round[at])}: harm at its start dose {label(p.arms[arm].start)} is "
                 f"at least {float(self.out_lower[at]):.4g}, above the limit {p.limit:.4g}"
             )
         if standing == REFUTED:
@@ -117,11 +118,12 @@ class Verdict:
                 f"and {p.names[int(self.out_by[at])]}'s is at least {float(self.out_lower[at]):.4g}"
             )
         best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
-        dose = f"largest safe dose {float(self.safe[at]):.4g} to {float(self.unsafe[at]):.4g}"
+        safe = label(float(self.safe[at]))
+        dose = f"largest safe dose {safe} to {label(float(self.unsafe[at]))}"
         if int(self.winner[trial]) == arm:
             if self.effect_lower is not None:
                 low, high = float(self.effect_lower[at]), float(self.effect_upper[at])
-                dose += f", effect at {float(self.safe[at]):.4g} {low:.4g} to {high:.4g}"
+                dose += f", effect at {safe} {low:.4g} to {high:.4g}"
             return f"{ENDINGS[int(self.ending[trial])] if int(self.ending[trial]) else 'winner'}: {best}, {dose}"
         return f"active: {best}, {dose}"
 
@@ -132,6 +134,20 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+
+    def recommendation(self) -> Recommendation:
+        """What to do if it had to end now. Designs that estimate more than `safe` and `estimate` say more."""
+        xp, arm = array_namespace(self.pulls), self.guess
+        dose, effect = (pick(x, arm)[:, 0] for x in (self.safe, self.estimate))
+        unknown = effect * xp.nan
+        against = getattr(self, "against", None)  # log of the most evidence against "this arm is best"
+        p = xp.ones_like(effect) if against is None else supported(against, self.standing == STOPPED, arm)
+        every = unknown - xp.inf, unknown + xp.inf
+        claims = xp.ones_like(self.safe) if against is None else xp.exp(-against)
+        return Recommendation(
+            arm=arm, dose=dose, certified=dose, p=p, effect=effect, harm=unknown, effect_interval=every,
+            harm_interval=every, claims=xp.where(self.standing == STOPPED, 0.0, claims),
+        )  # fmt: skip
 
 
 def take(batch: Batch, rows: Array) -> Batch:

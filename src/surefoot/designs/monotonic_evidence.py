@@ -31,8 +31,9 @@ from .settle import conclude, level_below, round_down
 CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.35, 0.53, 0.04, 0.04, 0.04  # shares of delta
 GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.4)  # the difference seen is 1
 HUGE = 1e60  # levels beyond which no value lies
-QUICK = [0.1, 0.3, 0.5, 0.7, 0.9]  # where between two values the evidence is looked at first
-FINE = [-HUGE, *(-0.2 + 1.4 * j / 95 for j in range(96)), HUGE]
+LEVELS = [-HUGE, -10.0, -1.0, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 2.0, 11.0, HUGE]  # from one value to another
+FINER = 16  # parts of a cell between two levels
+SPARE = 0.9  # nats by which an upper bound of the evidence has to be more than enough: as much as is never bet
 
 # What is kept of an arm's pulls at one dose: how many and the sum of their effects; the logs of wealth from bets on
 # harm (above the limit; below it; below it while leading); sums of bets on the effect (below x; above x while leading)
@@ -89,8 +90,11 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         came = (outcome.n > 0) & (cohort.dose <= like(s.base, s.problem.largest))
         if not bool(xp.any(came)):
             return s
-        four = (cohort.dose, xp.astype(outcome.n, xp.float64), outcome.effect, outcome.harm)
-        pull = Pull(*(rows(x, came) for x in four), Stakes(*(rows(cohort.stakes[..., i], came) for i in range(5))))
+        dose, n, effect, harm = (
+            rows(x, came) for x in (cohort.dose, xp.astype(outcome.n, xp.float64), outcome.effect, outcome.harm)
+        )
+        stakes = Stakes(*(rows(cohort.stakes[..., i], came) for i in range(len(Stakes._fields))))
+        pull = Pull(dose, n, effect, harm, stakes)
         s = replace(self.climb(s, came, pull), n=s.n + outcome.n, at=record(s.problem, s.at, came, pull))
         return self.judge(self.bracket(s, came))
 
@@ -142,23 +146,32 @@ class MonotonicEvidence(Evidence[MonotonicState]):
 
     def refuted(self, s: MonotonicState, which: Array, leader: Array, shift: float) -> tuple[Array, Array]:
         """Where the bets against "k is the best", or with a `shift` "and better than the leader by more than that",
-        come to enough for every x and every b; and the x where they come to least. Screens first: an upper bound of the
-        evidence at some x, then the evidence there; only then all x, cell by cell."""
-        xp = array_namespace(s.at)
-        goal = math.log(1 / (VERDICT * s.problem.delta))
-        low, high = mean(s.at[..., BELOW]), pick(mean(s.at[..., ABOVE]), leader)
-        which, level = which & (low < high + shift), 0.5 * (low + high)
-        for steps, exact in ((QUICK, False), (QUICK, True), (FINE, True)):
-            row, arm = xp.nonzero(which)
-            if row.shape[0] == 0:
-                break
-            l, h = (rows(xp.zeros_like(low) + x, which)[:, None] for x in (low - shift, high))
-            x = l + (h - l) * like(l, steps)
-            mine, theirs = down(s, row, arm, x + shift, exact), others(s, row, arm, leader, x, shift, exact)
-            total = mine + theirs if steps is QUICK else mine[:, :-1] + theirs[:, 1:]
-            level = put(level, which, pick(x, xp.argmin(total, axis=1))[:, 0])
-            which = which & scatter(which, xp.min(total, axis=1) >= goal)
-        return which, level
+        come to enough for every x and every b; and an x where they come to little. Screens first: an upper bound of the
+        evidence at some levels of x, then the evidence there; then cell by cell, and again in finer cells."""
+        xp, goal = array_namespace(s.at), math.log(1 / (VERDICT * s.problem.delta))
+        low, high = mean(s.at[..., BELOW]) - shift, pick(mean(s.at[..., ABOVE]), leader)
+        which, level = which & (low < high) & over_all(s, goal), 0.5 * (low + high)
+        row, arm = xp.nonzero(which)
+        if row.shape[0] == 0:
+            return which, level
+        l, h = (rows(xp.zeros_like(low) + x, which)[:, None] for x in (low, high))
+        x = l + (h - l) * like(l, LEVELS)
+        hopes = xp.min(sum(sides(s, row, arm, leader, x, shift, False)), axis=1) >= goal + SPARE
+        which, (row, arm, x) = which & scatter(which, hopes), (rows(y, hopes) for y in (row, arm, x))
+        if row.shape[0] == 0:
+            return which, level
+        mine, theirs = sides(s, row, arm, leader, x, shift, True)
+        level = put(level, which, pick(x, xp.argmin(mine + theirs, axis=1))[:, 0])
+        enough = xp.min(mine + theirs, axis=1) >= goal
+        doubt = enough[:, None] & (mine[:, :-1] + theirs[:, 1:] < goal)  # cells that need a closer look
+        i = xp.nonzero(doubt)[0]
+        if i.shape[0] > 0:
+            left, right = (rows(y, doubt)[:, None] for y in (x[:, :-1], x[:, 1:]))
+            parts = left + (right - left) * like(left, [j / FINER for j in range(FINER + 1)])
+            mine, theirs = sides(s, xp.take(row, i), xp.take(arm, i), leader, parts, shift, True)
+            short = scatter(doubt, xp.min(mine[:, :-1] + theirs[:, 1:], axis=1) < goal)
+            enough = enough & ~xp.any(doubt & short, axis=1)
+        return which & scatter(which, enough), level
 
     def verdict(self, state: MonotonicState, verdict: Verdict) -> Verdict:
         """Lemma 7. Intervals for the values that hold together, for all arms and times, with probability 1 - delta (a
@@ -302,6 +315,21 @@ def others(s: MonotonicState, row: Array, arm: Array, leader: Array, x: Array, s
     raised = xp.where(xp.take(leader, there) == j, 0.0, shift)[:, None]
     found = up(s, there, j, xp.take(x, i, axis=0) + raised, exact)
     return xp.sum(put(xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x)), led, found), axis=1)
+
+
+def sides(
+    s: MonotonicState, row: Array, arm: Array, leader: Array, x: Array, shift: float, exact: bool
+) -> tuple[Array, Array]:
+    """The evidence that these arms' values are below x + shift, and that others' are above (see `others`)."""
+    return down(s, row, arm, x + shift, exact), others(s, row, arm, leader, x, shift, exact)
+
+
+def over_all(s: MonotonicState, goal: float) -> Array:
+    """Where the bets that harm is above the limit come to enough by themselves: they must where b is above all doses
+    that were pulled, unless that can only be the last of them."""
+    xp, p = array_namespace(s.at), s.problem
+    last = xp.any((s.at[..., DOSE] >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.at[..., DOSE]), axis=-1)
+    return last | (xp.sum(s.at[..., OVER], axis=-1) >= goal) | (p.levels is not None)
 
 
 def arms_at(s: MonotonicState, row: Array, arm: Array) -> Array:

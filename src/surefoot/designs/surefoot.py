@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from ..problem import Shape
 from .compose import Composed, Evidence, Policy
+from .levels_evidence import LevelsEvidence, LevelsState
+from .levels_policy import LevelsPolicy
 from .linear_evidence import LinearEvidence, LinearState
 from .linear_policy import LinearPolicy
 from .monotonic_evidence import MonotonicEvidence, MonotonicState
@@ -42,3 +44,15 @@ class SurefootMonotonic(Composed[MonotonicState]):
     shape: ClassVar[Shape] = "monotonic"
     chunk: ClassVar[int] = 512
     evidence: ClassVar[Evidence[Any]] = MonotonicEvidence()
+
+
+@dataclass(frozen=True)
+class SurefootLevels(Composed[LevelsState]):
+    """Ordered levels, nothing assumed but that effect and harm never fall from one to the next."""
+
+    policy: Policy[Any] = field(default_factory=LevelsPolicy)
+
+    name: ClassVar[str] = "surefoot-levels"
+    shape: ClassVar[Shape] = "levels"
+    chunk: ClassVar[int] = 512
+    evidence: ClassVar[Evidence[Any]] = LevelsEvidence()

@@ -34,66 +34,54 @@ Threshold = Literal["proven", "heuristic"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackState(State):
+class OneDoseState(State):
     dose: Array
     n: Array
     effect: Array  # summed
     want: Array  # pulls of the next cohort
 
 
-class Tracking(AnyShape[TrackState]):
-    """A design that compares arms at one dose each. A subclass says at which, and when it has seen enough."""
+class OneDose(AnyShape[OneDoseState]):
+    """A design that compares arms at one dose each. A subclass says at which, who is next, and when it is enough."""
 
     portable: ClassVar[bool] = False
-    growth: float
 
     @abstractmethod
     def dose(self, problem: Problem) -> Array:
         """nan where the arm is never pulled."""
 
     @abstractmethod
-    def enough(self, s: TrackState, leader: Array, mean: Array) -> Array:
+    def enough(self, s: OneDoseState, leader: Array, mean: Array) -> Array:
         """Whether the leader is known to be best, (trials,)."""
 
-    def begin(self, problem: Problem, trials: int, xp: Any) -> TrackState:
+    def begin(self, problem: Problem, trials: int, xp: Any) -> OneDoseState:
         first = blank(problem, trials, np)
         dose = self.dose(problem) + 0.0 * first["safe"]
         none = np.zeros_like(first["standing"])
         never = np.isnan(dose)
-        return TrackState(
+        return OneDoseState(
             **first, dose=np.where(never, first["safe"], dose), n=none, effect=none + 0.0, want=none + ~never
         )
 
-    def plan(self, state: TrackState, u: Array) -> Cohort:
+    def plan(self, state: OneDoseState, u: Array) -> Cohort:
         return Cohort(state.dose, state.want)
 
-    def next_pulls(self, s: TrackState, leader: Array, mean: Array) -> Array:
-        """One pull of every arm to begin with; then by how far arms are behind their shares."""
-        active, n = s.standing == ACTIVE, s.n.astype(float)
-        t = n.sum(axis=1, keepdims=True)
-        size = np.maximum(np.ceil(self.growth * t), 1.0)
-        d = active.sum(axis=1, keepdims=True)
-        shares = best_shares(mean, leader, active, s.problem.tolerance or 0.0, s.problem.noises[0])
-        least = np.sqrt(t) - d / 2
-        behind = np.maximum(np.where(active, (t + size) * shares - n, -np.inf), 0.0)
-        starved = active & (n < least)
-        behind = np.where(np.any(starved, axis=1, keepdims=True), np.where(starved, least - n, 0.0), behind)
-        most = np.arange(n.shape[1]) == np.argmax(np.where(active, behind, -1.0), axis=1)[:, None]
-        some = np.floor(behind * np.minimum(size / np.maximum(behind.sum(axis=1, keepdims=True), 1e-300), 1.0))
-        first = np.any(active & (s.n == 0), axis=1, keepdims=True)
-        n = np.where(first, active & (s.n == 0), np.where(most, np.maximum(some, 1.0), some))
-        return n.astype(np.int64)
+    @abstractmethod
+    def next_pulls(self, s: OneDoseState, leader: Array, mean: Array) -> Array:
+        """How many pulls of every arm come next, once each has one."""
 
-    def learn(self, state: TrackState, cohort: Cohort, outcome: Outcome) -> TrackState:
+    def learn(self, state: OneDoseState, cohort: Cohort, outcome: Outcome) -> OneDoseState:
         p = state.problem
-        s: TrackState = gathered(state, cohort, outcome)
+        s: OneDoseState = gathered(state, cohort, outcome)
         active, (leader, mean) = s.standing == ACTIVE, leading(s)
         won = self.enough(s, leader, mean) & np.all(~active | (s.n > 0), axis=1)
         radius = p.noises[0].scale * mixture_radius(s.n, p.delta / len(p.arms))
+        first = active & (s.n == 0)
+        some = np.where(np.any(first, axis=1, keepdims=True), first, self.next_pulls(s, leader, mean))
         how = WITHIN_TOLERANCE if p.tolerance is not None else BEST_ARM
         return replace(
             s,
-            want=self.next_pulls(s, leader, mean),
+            want=some.astype(np.int64),
             estimate=np.where(active & (s.n > 0), mean, -np.inf),
             lower=mean - radius,
             upper=mean + radius,
@@ -104,7 +92,7 @@ class Tracking(AnyShape[TrackState]):
 
 
 @dataclass(frozen=True)
-class TrackAndStop(Tracking):
+class TrackAndStop(OneDose):
     """Track-and-Stop at the largest doses, whatever their harm. threshold: proven, or heuristic (of the paper)."""
 
     threshold: Threshold = "proven"
@@ -123,7 +111,21 @@ class TrackAndStop(Tracking):
     def dose(self, problem: Problem) -> Array:
         return finite_top(problem, self.name)
 
-    def enough(self, s: TrackState, leader: Array, mean: Array) -> Array:
+    def next_pulls(self, s: OneDoseState, leader: Array, mean: Array) -> Array:
+        active, n = s.standing == ACTIVE, s.n.astype(float)
+        t = n.sum(axis=1, keepdims=True)
+        size = np.maximum(np.ceil(self.growth * t), 1.0)
+        d = active.sum(axis=1, keepdims=True)
+        shares = best_shares(mean, leader, active, s.problem.tolerance or 0.0, s.problem.noises[0])
+        least = np.sqrt(t) - d / 2
+        behind = np.maximum(np.where(active, (t + size) * shares - n, -np.inf), 0.0)
+        starved = active & (n < least)
+        behind = np.where(np.any(starved, axis=1, keepdims=True), np.where(starved, least - n, 0.0), behind)
+        most = np.arange(n.shape[1]) == np.argmax(np.where(active, behind, -1.0), axis=1)[:, None]
+        some = np.floor(behind * np.minimum(size / np.maximum(behind.sum(axis=1, keepdims=True), 1e-300), 1.0))
+        return np.where(most, np.maximum(some, 1.0), some)
+
+    def enough(self, s: OneDoseState, leader: Array, mean: Array) -> Array:
         p, n = s.problem, s.n.astype(float)
         rival = (s.standing == ACTIVE) & (np.arange(n.shape[1]) != leader)
         if self.threshold == "heuristic":
@@ -135,7 +137,7 @@ class TrackAndStop(Tracking):
         return np.all(~rival | (ratio >= bar), axis=1)
 
 
-def leading(s: TrackState) -> tuple[Array, Array]:
+def leading(s: OneDoseState) -> tuple[Array, Array]:
     """The active arm with the largest mean, (trials, 1), and the means."""
     mean = s.effect / np.maximum(s.n, 1)
     return np.argmax(np.where((s.standing == ACTIVE) & (s.n > 0), mean, -np.inf), axis=1)[:, None], mean

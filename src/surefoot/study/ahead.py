@@ -6,6 +6,7 @@ one call for a whole table.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..designs.base import ENDINGS, RUNNING, STANDINGS, Cohort, Outcome, repeat, take
+from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, repeat, take
 from ..problem import SurefootError
 from ..scenario import Scenario
+from .checker import Given
 from .fold import View
-from .given import Given
-from .guard import Came, refusal
 
 
 def preview(
@@ -73,8 +73,8 @@ def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
     """An arm's mean effect and harm in this cohort, else in the last before it that has any."""
     for cohort in reversed(view.cohorts[: given.number]):
         means = []
-        for values in (cohort.effect, cohort.harm):
-            seen = [x for x in values[cohort.offset[arm] : cohort.offset[arm + 1]] if x == x]
+        for values in (view.effect, view.harm):
+            seen = [values[s] for s in cohort.of[arm] if values[s] == values[s]]
             means.append(math.fsum(seen) / len(seen) if seen else math.nan)
         if not math.isnan(sum(means)):
             return means[0], means[1]
@@ -84,7 +84,7 @@ def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
 def _tell(view: View, given: Given, state: Any, means: Any) -> Any:
     """Clones of a state, each told this cohort with other means, (clones, arms, 2)."""
     n = np.repeat(np.array([given.n]), len(means), axis=0)
-    cohort = Cohort(np.repeat(np.array([[a for a, _ in given.asked]]), len(means), axis=0), n)
+    cohort = repeat(view.released(given, state), len(means))
     return view.design.tell(repeat(state, len(means)), cohort, Outcome(n, n * means[..., 0], n * means[..., 1]))
 
 
@@ -114,10 +114,10 @@ def _forecast(view: View, scenario: Scenario, trials: int, rng: np.random.Genera
             break
         rows, state = rows[~done], take(state, np.flatnonzero(~done))
         if given is not None:
-            came = [[(e, h) for arm, _, e, h in given.readings() if arm == i] for i in range(len(given.n))]
-            had = np.array([len(x) for x in came])
-            cohort = Cohort(np.tile([a for a, _ in given.asked], (len(rows), 1)), np.tile(given.n, (len(rows), 1)))
-            sums = [np.array([math.fsum(pair[r] for pair in x) for x in came]) for r in (0, 1)]
+            d = len(problem.arms)
+            came = [[x for (arm, _), x in view.sums(given).items() if arm == i] for i in range(d)]
+            had, *sums = (np.array([sum(x[k] for x in row) for row in came]) for k in range(3))
+            cohort = repeat(view.released(given, view.state), len(rows))
             n, given = cohort.n - had, None
         else:
             cohort = design.ask(state, rng.random((len(rows), design.draws)))
@@ -153,17 +153,15 @@ def tipping(view: View) -> list[dict[str, Any]]:
 def _dropped(view: View, given: Given) -> dict[int, int]:
     """Drop-outs by arm, whether they count as a reading or somebody took over."""
     count: dict[int, int] = {}
-    for event in view.notes:
-        if event.kind == "voided":
-            cohort, place = view._place(event.data["id"])
-            if cohort is given:
-                count[given.arm(place)] = count.get(given.arm(place), 0) + 1
+    for subject, arm in given.subjects():
+        if subject in view.gone:
+            count[arm] = count.get(arm, 0) + 1
     return count
 
 
 def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
-    problem, state = view.problem, view.before[given.number - 1]
-    kept = [(given.arm(p), given.effect[p], given.harm[p]) for p in _read(given) if p not in given.voids]
+    problem, state, names = view.problem, view.before[given.number - 1], view.problem.names
+    kept = [(a, view.effect[s], view.harm[s]) for s, a in given.subjects() if view.complete(s) and s not in view.gone]
     means = np.zeros((1, len(given.n), 2))
     for i in range(len(given.n)):
         if own := [(e, h) for a, e, h in kept if a == i]:
@@ -172,7 +170,7 @@ def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
     share = count / (count + seen)
     factual = _decision(view.before[given.number] if given.number < len(view.before) else view.state)
     following = view.cohorts[given.number] if given.number < len(view.cohorts) else None
-    rounds = [cohort.round for cohort in view.cohorts[: given.number]]
+    before = copy.deepcopy(next(theorem for cohort, theorem in view.replay() if cohort is given))
     at = (arm, given.dose[arm])
 
     def unchanged(r: int, x: float) -> bool:
@@ -181,13 +179,15 @@ def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
         changed[0, arm, r] += share * (x - means[0, arm, r])
         if _decision(_tell(view, given, state, changed)) != factual:
             return False
-        if r == 0 or following is None or not following.n[arm] or at not in rounds[-1].came:
+        if r == 0 or following is None or not following.n[arm] or at not in given.came:
             return True
-        n = rounds[-1].came[at].n
-        last = rounds[-1]._replace(came={**rounds[-1].came, at: Came(n, 0.0, n * float(changed[0, arm, 1]))})
-        return refusal(problem, view.theorem_of([*rounds[:-1], last]), arm, following.dose[arm]) is None
+        n, theorem, told = given.came[at][0], copy.deepcopy(before), copy.copy(given)
+        told.came = {**given.came, at: (n, n * float(changed[0, arm, 0]), n * float(changed[0, arm, 1]))}
+        theorem.take(told)
+        theorem.publish(following.dose, following.stakes)
+        return theorem.refusal(arm, following.dose[arm]) is None
 
-    row: dict[str, Any] = {"cohort": given.number, "arm": problem.names[arm], "dropped": count, "read": seen}
+    row: dict[str, Any] = {"cohort": given.number, "arm": names[arm], "dropped": count, "read": seen}
     for r, reading in enumerate(("effect", "harm")):
         noise = problem.noises[r]
         others = float(means[0, arm, r])
@@ -195,11 +195,6 @@ def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
         below, above = (_edge(partial(unchanged, r), others, end) for end in far)
         row[reading] = {"others": others, "below": below, "above": above}
     return row
-
-
-def _read(given: Given) -> list[int]:
-    """The places with complete readings."""
-    return [p for p in range(given.size) if given.effect[p] == given.effect[p] and given.harm[p] == given.harm[p]]
 
 
 def _decision(state: Any) -> tuple[Any, ...]:

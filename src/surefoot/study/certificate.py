@@ -8,13 +8,12 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..designs.base import ENDINGS, STANDINGS
+from ..designs.base import STANDINGS
 from ..problem import Problem
-from . import guard
 from .ahead import tipping
 from .fold import View, plain
 from .watch import WATCHES, Watches
@@ -39,18 +38,15 @@ class Certificate:
     def to_html(self) -> str:
         return _page(self.content)
 
-    def differs(self, other: Mapping[str, Any]) -> str | None:
-        """The first part of another certificate that is not as in this one (numbers to within 1e-9)."""
-        return next(_differences(self.content, other, ""), None)
-
 
 def _content(view: View) -> dict[str, Any]:
-    p, verdict, state = view.problem, view.design.verdict(view.state), view.state
-    winner = int(verdict.winner[0]) if view.ended else -1
+    p, verdict = view.problem, view.design.verdict(view.state)
+    end = view.concluded or {}
+    winner = -1 if end.get("winner") is None else int(end["winner"])
     low, high = verdict.effect_lower, verdict.effect_upper
     if low is None:  # the effect there is at most the value, and the design's lower bound on the value is one on it
         low, high = verdict.lower, verdict.upper
-    ending = ENDINGS[int(state.ending[0])]
+    ending = end.get("ending", "running")
     arms = []
     for i, arm in enumerate(p.arms):
         arms.append(
@@ -76,13 +72,14 @@ def _content(view: View) -> dict[str, Any]:
         "head": {"seq": view.seq, "hash": view.hash},
         "asked": _estimand(p),
         "problem": plain(p),
-        "design": {"name": view.design.name, "options": view.setup["options"]},
+        "design": {"name": view.design.name, "options": view.setup["options"], "theorem": view.setup["theorem"]},
         "concluded": {
             "standing": view.standing,
             "ending": ending,
             "winner": p.names[winner] if winner >= 0 else None,
             "words": _words(view, ending, winner),
-            "final": view.ended or bool(stopped),
+            "final": bool(end) or bool(stopped),
+            "withheld": end.get("withheld"),
         },
         "arms": arms,
         "covered": _covered(p),
@@ -90,13 +87,14 @@ def _content(view: View) -> dict[str, Any]:
         "assumptions": _assumptions(view),
         "pulls": _pulls(view),
         "cohorts": [
-            {"cohort": c.number, "opened": c.at, "event": c.seq, "dose": c.dose, "n": c.n, "harm_at_most": c.bound}
+            {"cohort": c.number, "opened": c.at, "event": c.seq, "dose": c.dose, "n": c.n, "certified": c.certified}
             for c in view.cohorts
         ],
         "deviations": _deviations(view),
         "corrections": _notes(view, "corrected"),
         "voids": {"count_as": view.setup["voids"], "subjects": _notes(view, "voided"), "tipping_points": tipping(view)},
         "pauses": _notes(view, "paused", "resumed", "stopped", "closed"),
+        "record": _notes(view, "ended", "adopted", "exported", "imported", "checkpointed", "clock"),
         "warnings": _notes(view, "warned"),
         "watches": _watches(view),
         "versions": view.setup["versions"],
@@ -118,7 +116,7 @@ def _estimand(p: Problem) -> str:
 
 def _words(view: View, ending: str, winner: int) -> str:
     p, s = view.problem, view.design.verdict(view.state)
-    if view.ended and winner >= 0:
+    if winner >= 0:
         best = {"best-arm": "is the best arm", "within-tolerance": f"is within {p.tolerance} of the best arm"}[ending]
         return (
             f"{p.names[winner]} {best}. Its value at the limit is at least {s.lower[0, winner]:.4g}"
@@ -126,11 +124,13 @@ def _words(view: View, ending: str, winner: int) -> str:
             + f"; the largest dose certified for it is {s.safe[0, winner]:.4g}, where its effect was estimated as "
             f"{s.estimate[0, winner]:.4g}."
         )
-    if view.ended:
+    if view.concluded:
         return {
             "budget-spent": "No arm is named: the next cohort would have exceeded the budget.",
             "all-stopped": "No arm is named: every arm was stopped, its start dose having looked unsafe.",
-        }[ending]
+        }.get(
+            ending, f"No arm is named: {view.concluded.get('withheld')} is above the limit, against what was assumed."
+        )
     if view.stopped:
         return f"No arm is named: the study was stopped before the design had ended ({view.stopped.reason})."
     return f"No arm is named yet: the study is {view.standing}. This is an interim statement, not a conclusion."
@@ -142,7 +142,7 @@ def _covered(p: Problem) -> str:
         f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: no dose was assigned "
         f"whose mean harm is above {line}, and an arm that is named is "
         + ("the best." if not p.tolerance else f"within {p.tolerance:g} of the best.")
-        + " One delta covers both. Every dose was also certified by a guard that is written apart from the design."
+        + " One delta covers both. Every dose was also certified by a checker that is written apart from the design."
     )
 
 
@@ -155,7 +155,8 @@ def _not_covered(view: View) -> list[str]:
         "Doses given that are not the ones assigned (see deviations).",
     ]
     if view.design.verdict(view.state).effect_lower is not None:
-        lost = view.problem.delta * (1.3 if view.problem.levels is not None else 1.0)  # levels: the doses' share too
+        share = getattr(getattr(view.design, "evidence", None), "intervals_share", lambda _: 1.0)
+        lost = view.problem.delta * share(view.problem)
         found.append(
             f"The bounds on values and effects: they are a statement of their own, of probability at least "
             f"{1 - lost:g}. The number given as the reason of an elimination is no bound on the value of either arm."
@@ -200,8 +201,7 @@ def _assumptions(view: View) -> list[str]:
 def _pulls(view: View) -> list[dict[str, Any]]:
     sums: dict[tuple[int, float], list[float]] = {}
     for given in view.cohorts:
-        counted = given.round if given.closed else guard.Round((), guard.summed(given.readings()))
-        for at, came in sorted(counted.came.items()):
+        for at, came in sorted((given.came if given.closed else view.sums(given)).items()):
             into = sums.setdefault(at, [0, 0.0, 0.0])
             for k in range(3):
                 into[k] += came[k]
@@ -214,32 +214,21 @@ def _pulls(view: View) -> list[dict[str, Any]]:
 def _deviations(view: View) -> list[dict[str, Any]]:
     """Doses assigned that the evidence from before, as it is now known, does not certify; and all doses given that are
     not the ones assigned."""
-    p, found = view.problem, []
+    found = []
     corrected = any(e.kind in ("corrected", "closed") for e in view.notes)
-    for given in view.cohorts:
-        if not corrected and not given.other:
+    for given, theorem in view.replay():
+        if given is None:
             continue
-        bound = view.theorem(given.number)
-        if corrected:
-            for arm, n in enumerate(given.n):
-                if n and (no := guard.refusal(p, bound, arm, given.dose[arm])):
-                    found.append(
-                        _deviation(
-                            view, given.number, arm, given.dose[arm], f"not certified by the corrected evidence: {no}"
-                        )
-                    )
-        for place, dose in sorted(given.other.items()):
-            arm = given.arm(place)
-            no = guard.refusal(p.but(arms=tuple(_free(a) for a in p.arms)), bound, arm, dose)
-            said = f"given instead of {given.dose[arm]:.6g}; " + (f"not certified: {no}" if no else "certified too")
-            found.append(_deviation(view, given.number, arm, dose, said))
+        for arm, n in enumerate(given.n if corrected else ()):
+            if n and (no := theorem.refusal(arm, given.dose[arm])):
+                said = f"not certified by the corrected evidence: {no}"
+                found.append(_deviation(view, given.number, arm, given.dose[arm], said))
+        for subject, arm in given.subjects() if view.other else ():
+            if (dose := view.other.get(subject)) is not None:
+                no = theorem.refusal(arm, dose, free=True)
+                said = f"given instead of {given.dose[arm]:.6g}; " + (f"not certified: {no}" if no else "certified too")
+                found.append(_deviation(view, given.number, arm, dose, said))
     return found
-
-
-def _free(arm: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(arm, levels=None)
 
 
 def _deviation(view: View, cohort: int, arm: int, dose: float, said: str) -> dict[str, Any]:
@@ -254,7 +243,7 @@ def _notes(view: View, *kinds: str) -> list[dict[str, Any]]:
             row = {"event": e.seq, "at": e.at, "actor": e.actor, "what": e.kind, "reason": e.reason}
             if "id" in data:
                 row["id"] = view.identify(data["id"])
-            row |= {k: data[k] for k in ("effect", "harm", "dose", "was", "by", "voids") if k in data}
+            row |= {k: data[k] for k in ("effect", "harm", "dose", "was", "by", "voids", "back", "key") if k in data}
             found.append(row)
     return found
 
@@ -270,25 +259,6 @@ def _watches(view: View) -> dict[str, Any]:
             {"watch": w, "arm": view.problem.names[arm], "reading": reading} for w, arm, reading in sorted(view.fired)
         ],
     }
-
-
-def _differences(a: Any, b: Any, path: str) -> Iterator[str]:
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for key in [*a, *(k for k in b if k not in a)]:
-            if key not in a or key not in b:
-                yield f"{path}{key}"
-            else:
-                yield from _differences(a[key], b[key], f"{path}{key}.")
-    elif isinstance(a, list) and isinstance(b, list):
-        if len(a) != len(b):
-            yield path.rstrip(".")
-        for k, (x, y) in enumerate(zip(a, b, strict=False), 1):
-            yield from _differences(x, y, f"{path}{k}.")
-    elif isinstance(a, (int, float)) and isinstance(b, (int, float)) and not isinstance(a, bool):
-        if abs(a - b) > 1e-9 * max(1.0, abs(a), abs(b)):
-            yield path.rstrip(".")
-    elif a != b:
-        yield path.rstrip(".")
 
 
 # The page
@@ -356,6 +326,7 @@ def _page(c: Mapping[str, Any]) -> str:
     title, sub = f"Study {c['study']}", f"design {c['design']['name']} · delta {c['problem']['delta']:g}"
     word = done["ending"] if done["standing"] == "ended" else done["standing"]
     seen = f"Watched at a joint level of {watches['level']:g} ({', '.join(w['watch'] for w in watches['each'])})"
+    embedded = json.dumps(c).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{e(title)}: certificate</title><style>{STYLE}</style></head><body>
 <h1>{e(title)}</h1>
@@ -370,8 +341,10 @@ def _page(c: Mapping[str, Any]) -> str:
 <h2>Pulls by arm and dose</h2><div class="two">{pulls}</div>
 <h2>Along the way</h2>{along}
 <footer>surefoot {e(v["surefoot"])}, numpy {e(v["numpy"])}, python {e(v["python"])} when the study began.
+Theorem {e(c["design"]["theorem"]["name"])}.
 Journal head: event {head["seq"]:,}, <code>{e(head["hash"])}</code>. Anybody with the journal can make this page again
-and check it: <code>surefoot study verify --head {e(head["hash"])}</code></footer>
+and check it: <code>surefoot study verify --certificate</code> this file</footer>
+<script type="application/json" id="certificate">{embedded}</script>
 </body></html>
 """
 

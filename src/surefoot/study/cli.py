@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import functools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ..designs import make
 from ..problem import Problem, SurefootError
 from ..scenario import load
-from . import Study, guard
-from .journal import Journal
+from . import Study
+from .fold import default
+from .journal import UNKNOWN, Journal
+from .text import shown, to_csv
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,6 +38,40 @@ Reason = Annotated[str, typer.Option(help="Why; it goes into the journal.", show
 Effect = Annotated[float | None, typer.Option(help="The effect that was read.")]
 Harm = Annotated[float | None, typer.Option(help="The harm that was read.")]
 Dose = Annotated[float | None, typer.Option(help="The dose given, where it is not the one assigned.")]
+
+
+Run = TypeVar("Run", bound=Callable[..., None])
+
+
+def writes(command: Run) -> Run:
+    """A command that is interrupted says what is known: nothing."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            command(*args, **options)
+        except KeyboardInterrupt:
+            raise SurefootError(f"interrupted: {UNKNOWN}") from None
+
+    return run  # type: ignore[return-value]
+
+
+def say(text: Any, label: str = "", style: str = "yellow") -> None:
+    """Print what people wrote as it stands: no markup in it means anything."""
+    console.print(Text.assemble((f"{label} ", style) if label else "", shown(text)), highlight=False)
+
+
+def grid(*head: str) -> Callable[..., None]:
+    """A table whose cells are printed as they stand; called without a row it is shown."""
+    table = Table(*head)
+
+    def row(*cells: Any) -> None:
+        if cells:
+            table.add_row(*(Text(shown(cell)) for cell in cells))
+        else:
+            console.print(table)
+
+    return row
 
 
 def _open(db: str | None, study: str | None, actor: str | None = None) -> Study:
@@ -58,24 +94,26 @@ def _done(study: Study, as_json: bool, said: str, **more: Any) -> None:
     if as_json:
         _print({"study": study.name, "standing": view.standing, "head": {"seq": view.seq, "hash": view.hash}, **more})
         return
-    console.print(said, highlight=False)
+    say(said)
     _say_standing(view)
 
 
 def _say_standing(view: Any) -> None:
     if view.standing == "paused":
-        console.print("[yellow]paused:[/] " + "; ".join(str(e.reason) for e in view.paused), highlight=False)
-    elif view.standing == "ended":
-        verdict = view.design.verdict(view.state)
-        winner = int(verdict.winner[0])
-        console.print(
-            f"[green]ended:[/] {verdict.endings()[0]}" + (f", {view.problem.names[winner]}" if winner >= 0 else "")
+        say("; ".join(str(e.reason) for e in view.paused), "paused:")
+    elif view.standing == "ended" and view.concluded:
+        winner = view.concluded["winner"]
+        say(
+            view.concluded["ending"] + (f", {view.problem.names[winner]}" if winner is not None else ""),
+            "ended:",
+            "green",
         )
     elif view.standing == "stopped":
-        console.print(f"[yellow]stopped:[/] {view.stopped.reason}", highlight=False)
+        say(view.stopped.reason, "stopped:")
 
 
 @app.command()
+@writes
 def create(
     problem: Annotated[Path, typer.Argument(metavar="PROBLEM.toml", show_default=False)],
     db: Db = None,
@@ -85,6 +123,8 @@ def create(
     seed: Annotated[int | None, typer.Option(help="Of the order of assignments; drawn where none is given.")] = None,
     warn: Annotated[bool, typer.Option("--warn", help="Assumption watches warn instead of pausing.")] = False,
     watch_level: Annotated[float, typer.Option(help="How often the watches together may be wrong.")] = 0.01,
+    plausible: Annotated[list[str] | None, typer.Option(metavar="READING=LOW:HIGH", help="Outside, confirm.")] = None,
+    anyone: Annotated[bool, typer.Option("--anyone-lifts", help="A watch's pause is lifted by anybody.")] = False,
     actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Begin a study."""
@@ -92,10 +132,11 @@ def create(
     pairs = [option.partition("=") for option in set_ or ()]
     if bad := [key for key, equals, _ in pairs if not equals]:
         raise SurefootError(f"--set takes KEY=VALUE; got {bad[0]!r}")
-    chosen = make(design or guard.default(it.shape), **{key: value for key, _, value in pairs})
+    chosen = make(design or default(it.shape), **{key: value for key, _, value in pairs})
     made = Study.create(
         _db(db), study or problem.stem, it, chosen,
         actor=actor, seed=seed, watch="warn" if warn else "pause", watch_level=watch_level,
+        plausible=_ranges(plausible), lift="anyone" if anyone else "another",
     )  # fmt: skip
     given = made.view.open
     size = given.size if given else 0
@@ -103,33 +144,73 @@ def create(
 
 
 @app.command()
+@writes
 def ask(
     db: Db = None, study: Name = None,
     limit: Annotated[int | None, typer.Option(help="Only the next so many.")] = None,
     awaiting: Annotated[bool, typer.Option("--awaiting", help="Those whose effect is due instead.")] = False,
-    as_json: Json = False,
+    reserve: Annotated[int | None, typer.Option(help="Reserve the next so many; needs --for.")] = None,
+    site: Annotated[str | None, typer.Option("--for", help="Those reserved for this site.")] = None,
+    actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """The open assignments: whom to give what."""
-    it = _open(db, study)
-    found = it.awaiting() if awaiting else it.ask(limit)
+    it = _open(db, study, actor)
+    if reserve is not None and site is None:
+        raise SurefootError("--reserve needs --for SITE: for whom?")
+    if reserve is not None:
+        found = it.assign(reserve, str(site))
+    else:
+        found = it.awaiting() if awaiting else it.ask(limit, site=site)
     if as_json:
         _print({"study": it.name, "standing": it.view.standing, "assignments": [a._asdict() for a in found]})
         return
     _say_standing(it.view)
-    table = Table("id", "subject", "arm", "dose", "why")
+    row = grid("id", "subject", "arm", "dose", "why")
     for a in found if limit or len(found) <= 50 else found[:50]:
-        table.add_row(a.id, str(a.subject), a.arm, f"{a.dose:.6g}", a.why)
-    console.print(table)
+        row(a.id, a.subject, a.arm, f"{a.dose:.6g}", a.why)
+    row()
     if len(found) > 50 and not limit:
-        console.print(f"and {len(found) - 50:,} more (--limit, --json)")
+        say(f"and {len(found) - 50:,} more (--limit, --json)")
+
+
+@app.command(name="return")
+@writes
+def return_(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)], reason: Reason,
+    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Assignments that were reserved and are not used: others may have them."""
+    it = _open(db, study, actor)
+    it.give_back(ids, reason)
+    _done(it, as_json, f"{len(ids)} returned")
+
+
+@app.command(name="next")
+@writes
+def next_(
+    site: Annotated[str, typer.Option("--for", help="For whom.")],
+    count: Annotated[int, typer.Option("--count", help="How many more.")] = 1,
+    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """For who treats and enters data: the next subjects, reserved, with arm and dose and nothing else."""
+    found = _open(db, study, actor).desk(site).next(count)
+    if as_json:
+        _print({"assignments": found})
+        return
+    row = grid("id", "arm", "dose")
+    for a in found:
+        row(a["id"], a["arm"], f"{a['dose']:.6g}")
+    row()
 
 
 @app.command()
+@writes
 def tell(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Of an assignment, from `ask`.")] = None,
     effect: Effect = None, harm: Harm = None, dose: Dose = None,
     table: Annotated[Path | None, typer.Option("--csv", help="Many: columns id, effect, harm[, dose, key].")] = None,
     key: Annotated[str | None, typer.Option(help="A retried request with the same key counts once.")] = None,
+    confirm: Annotated[str | None, typer.Option(help="Why a reading out of its range is true all the same.")] = None,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """What came of an assignment, or of many from a CSV file (all of them or none)."""
@@ -140,12 +221,13 @@ def tell(
         new = it.tell_many(table)
     else:
         before = it.view.seq
-        it.tell(str(id), effect, harm, dose, key=key)
+        it.tell(str(id), effect, harm, dose, key=key, confirm=confirm)
         new = int(it.view.seq > before)
     _done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new)
 
 
 @app.command()
+@writes
 def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False) -> None:
     """A subject dropped out before any reading."""
     it = _open(db, study, actor)
@@ -154,6 +236,7 @@ def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor
 
 
 @app.command()
+@writes
 def correct(
     id: Id, reason: Reason, effect: Effect = None, harm: Harm = None, dose: Dose = None,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
@@ -164,11 +247,12 @@ def correct(
     found = it.certificate().content["deviations"]
     if not as_json:
         for row in found:
-            console.print(f"[yellow]deviation:[/] cohort {row['cohort']}, {row['arm']}: {row['what']}", highlight=False)
+            say(f"cohort {row['cohort']}, {row['arm']}: {row['what']}", "deviation:")
     _done(it, as_json, f"{id} is corrected", deviations=found)
 
 
 @app.command()
+@writes
 def pause(reason: Reason, db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False) -> None:
     """Give out no assignments until `resume`."""
     it = _open(db, study, actor)
@@ -177,6 +261,7 @@ def pause(reason: Reason, db: Db = None, study: Name = None, actor: Actor = None
 
 
 @app.command()
+@writes
 def resume(
     reason: Reason,
     void_effect: Annotated[float | None, typer.Option(help="Count drop-outs as this effect.")] = None,
@@ -193,6 +278,7 @@ def resume(
 
 
 @app.command()
+@writes
 def stop(reason: Reason, db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False) -> None:
     """End the study for good, whatever the design says."""
     it = _open(db, study, actor)
@@ -210,16 +296,18 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         return
     of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
     of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
-    console.print(f"[bold]{it.name}[/]: {found['standing']} ({of})", highlight=False)
+    if found["trouble"]:
+        say(found["trouble"], "does not verify:", "red")
+    say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     _say_standing(it.view)
-    table = Table("arm", "standing", "certified dose", "value", "pulls", "open", "next dose", "why")
+    row = grid("arm", "standing", "certified dose", "value", "pulls", "open", "next dose", "why")
     for a in found["arms"]:
         value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))
         nxt = f"{a['dose']:.4g}" if a["open"] else ""
         why = a["why"] if a["standing"] != "active" else ""
         numbers = f"{a['certified']:.4g}", value, f"{a['pulls']:,}", f"{a['open']:,}", nxt
-        table.add_row(a["arm"], a["standing"], *numbers, why)
-    console.print(table)
+        row(a["arm"], a["standing"], *numbers, why)
+    row()
 
 
 @app.command()
@@ -230,14 +318,12 @@ def preview(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     if as_json:
         _print({"study": it.name, "rows": rows})
         return
-    table = Table("arm", "mean harm", "mean effect", "then: standing", "certified dose", "next", "ending")
+    row = grid("arm", "mean harm", "mean effect", "then: standing", "certified dose", "next", "ending")
     for r in rows:
         nxt = f"{r['next']['n']:,} at {r['next']['dose']:.4g}" if r["next"] else ""
         end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
-        table.add_row(
-            r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], f"{r['certified']:.4g}", nxt, end
-        )
-    console.print(table if rows else "no cohort is open: there is nothing to look ahead to")
+        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], f"{r['certified']:.4g}", nxt, end)
+    row() if rows else say("no cohort is open: there is nothing to look ahead to")
 
 
 @app.command()
@@ -251,14 +337,14 @@ def forecast(
     if as_json:
         _print({"forecasts": rows})
         return
-    table = Table("scenario", "pulls to go, mean", "10% / median / 90%", "winners", "endings")
+    row = grid("scenario", "pulls to go, mean", "10% / median / 90%", "winners", "endings")
     for r in rows:
         p = r["pulls"]
         shares = ", ".join(f"{k} {v:.0%}" for k, v in r["winners"].items())
         ends = ", ".join(f"{k} {v:,}" for k, v in r["endings"].items())
         spread = " / ".join(f"{p[q]:,.0f}" for q in ("p10", "p50", "p90"))
-        table.add_row(r["scenario"], f"{p['mean']:,.0f} ± {p['se']:,.0f}", spread, shares, ends)
-    console.print(table)
+        row(r["scenario"], f"{p['mean']:,.0f} ± {p['se']:,.0f}", spread, shares, ends)
+    row()
 
 
 @app.command()
@@ -276,7 +362,7 @@ def story(
         raise SurefootError("pictures need matplotlib: pip install surefoot[plots]") from error
     except (OSError, ValueError) as error:
         raise SurefootError(f"cannot write the picture to {out}: {error}") from error
-    _print({"picture": str(out)}) if as_json else console.print(f"the picture is in {out}")
+    _print({"picture": str(out)}) if as_json else say(f"the picture is in {out}")
 
 
 @app.command()
@@ -291,24 +377,27 @@ def log(
     if as_json:
         _print({"study": it.name, "events": [e._asdict() | {"payload": e.data} for e in events]})
         return
-    table = Table("event", "time (UTC)", "actor", "what", "content", "reason", "hash")
+    row = grid("event", "time (UTC)", "actor", "what", "content", "reason", "hash")
     for e in events:
         content = "" if e.kind == "created" else e.payload if len(e.payload) <= 100 else e.payload[:97] + "..."
-        table.add_row(str(e.seq), e.at[:19].replace("T", " "), e.actor, e.kind, content, e.reason or "", e.hash[:8])
-    console.print(table)
+        row(e.seq, e.at[:19].replace("T", " "), e.actor, e.kind, content, e.reason or "", e.hash[:8])
+    row()
 
 
 @app.command()
+@writes
 def export(
     out: Annotated[Path | None, typer.Option(help="A .csv (readings) or .json (everything).")] = None,
     db: Db = None, study: Name = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """The readings as CSV, or everything as JSON (--json, or a file that ends so), to be imported elsewhere."""
     it = _open(db, study)
+    if out is not None:
+        _write(out, out.read_text(encoding="utf-8") if out.exists() else "")  # or nothing is noted
     if as_json or (out is not None and out.suffix == ".json"):
         text = json.dumps(it.export(), allow_nan=False) + "\n"
     else:
-        text = _csv(it.readings())
+        text = to_csv(it.readings())
     if out is None:
         print(text, end="")
         return
@@ -316,10 +405,11 @@ def export(
     if as_json:
         _print({"file": str(out)})
     else:
-        console.print(f"written to {out}")
+        say(f"written to {out}")
 
 
 @app.command(name="import")
+@writes
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE.json", show_default=False)], db: Db = None, as_json: Json = False
 ) -> None:
@@ -331,22 +421,73 @@ def import_(
 @app.command()
 def verify(
     db: Db = None, study: Name = None,
-    head: Annotated[str | None, typer.Option(help="The last hash, kept outside of the database.")] = None,
-    certificate: Annotated[Path | None, typer.Option(help="A certificate (JSON) to check as well.")] = None,
+    head: Annotated[str | None, typer.Option(help="A hash, kept outside of the database.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="A certificate (JSON or HTML) to check as well.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="A signed checkpoint that the journal must extend.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="The public key that signed it.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Check the chain of hashes, the fold and a certificate anew. Exit code 1 where something does not hold."""
+    """Check the chain of hashes, the evidence and a certificate anew. Exit code 1 where something does not hold."""
     it = _open(db, study)
-    report = it.verify(head, _read_json(certificate) if certificate else None)
+    note = _read_json(checkpoint) if checkpoint else None
+    report = it.verify(head, _text(certificate) if certificate else None, note, key or ())
     if as_json:
         _print(report)
     else:
-        console.print(
-            ("[green]holds:[/] " if report["ok"] else "[red]does not hold:[/] ") + report["message"], highlight=False
-        )
-        console.print(f"head {report['head']}", highlight=False)
+        say(report["message"], "holds:" if report["ok"] else "does not hold:", "green" if report["ok"] else "red")
+        if report["compared"]:
+            say(", ".join(report["compared"]), "compared:", "dim")
+        say(f"head {report['head']}")
     if not report["ok"]:
         raise typer.Exit(1)
+
+
+@app.command()
+@writes
+def checkpoint(
+    out: Annotated[Path, typer.Argument(metavar="FILE.json", show_default=False)],
+    key: Annotated[Path, typer.Option(help="A private key, from `surefoot key new`.", show_default=False)],
+    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """A small signed note of where the journal stands, to be kept by somebody else."""
+    it = _open(db, study, actor)
+    note = it.checkpoint(key)
+    _write(out, json.dumps(note, indent=2) + "\n")
+    _done(it, as_json, f"signed: event {note['events']:,} in {out}", checkpoint=note)
+
+
+@app.command()
+def witness(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", show_default=False)],
+    key: Annotated[Path, typer.Option(help="The private key of the witness.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Countersign a checkpoint that was shown to you: it is in your hands too from then on."""
+    from .keys import Key, countersign
+
+    note = countersign(_read_json(file), Key.load(key))
+    _write(file, json.dumps(note, indent=2) + "\n")
+    _print(note) if as_json else say(f"{file} has {len(note['signatures'])} signatures")
+
+
+@app.command()
+@writes
+def adopt(reason: Reason, db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False) -> None:
+    """Go on with a version whose evidence is the same theorem and differs in rounding alone."""
+    it = _open(db, study, actor)
+    it.adopt(reason)
+    _done(it, as_json, "adopted")
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE.db", show_default=False)],
+    db: Db = None, study: Name = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """A SQLite file with the study as it is now; at any time, whoever is at work."""
+    it = _open(db, study)
+    it.backup(file)
+    _print({"file": str(file)}) if as_json else say(f"study {it.name!r} is in {file} too")
 
 
 @app.command()
@@ -361,9 +502,9 @@ def certificate(
     if as_json:
         print(json.dumps(found.content, allow_nan=False))
     else:
-        console.print(found.content["concluded"]["words"], highlight=False)
-        console.print(found.content["covered"], highlight=False)
-        console.print(f"head {found.content['head']['hash']}" + (f"; written to {out}" if out else ""), highlight=False)
+        say(found.content["concluded"]["words"])
+        say(found.content["covered"])
+        say(f"head {found.content['head']['hash']}" + (f"; written to {out}" if out else ""))
 
 
 @app.command(name="list")
@@ -373,15 +514,8 @@ def list_(db: Db = None, as_json: Json = False) -> None:
     if as_json:
         _print({"studies": names})
     else:
-        console.print("\n".join(names) or "none", highlight=False)
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else ["id"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+        for name in names or ["none"]:
+            say(name)
 
 
 def _write(path: Path, text: str) -> None:
@@ -395,13 +529,31 @@ def _write(path: Path, text: str) -> None:
         raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+        data = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SurefootError):
+            raise
         raise SurefootError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(data, dict):
         raise SurefootError(f"{path} must hold a JSON object; got {type(data).__name__}")
     return data
+
+
+def _ranges(given: list[str] | None) -> dict[str, list[float]] | None:
+    found = {}
+    for text in given or ():
+        reading, _, ends = text.partition("=")
+        try:
+            found[reading] = [float(x) for x in ends.split(":")]
+        except ValueError:
+            raise SurefootError(f"--plausible takes READING=LOW:HIGH; got {text!r}") from None
+    return found or None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..demo import MOST_ROUNDS
@@ -75,7 +76,9 @@ def tell(console: Console, study: Study, scenario: Scenario) -> None:
     """Cohort by cohort: how many subjects at which dose, and what was known of each arm after it."""
     view = study.view
     p, truth, arms = view.problem, scenario.truth(view.problem), story_data(view)
-    table = Table("cohort", "subjects", *p.names, title=f"One study, {view.design.name}", title_justify="left")
+    table = Table(
+        "cohort", "subjects", *map(escape, p.names), title=f"One study, {view.design.name}", title_justify="left"
+    )
     shown = set(np.linspace(0, len(view.cohorts) - 1, MOST_ROUNDS).astype(int).tolist())
     for k, given in enumerate(view.cohorts):
         if k not in shown and not any(arm.out and arm.out[0] == arm.subjects[k] for arm in arms):
@@ -95,4 +98,4 @@ def tell(console: Console, study: Study, scenario: Scenario) -> None:
     console.print(f"[bold]Verdict: {verdict.endings()[0]}[/] after {view.subjects:,} subjects.")
     for i, name in enumerate(p.names):
         known = f"[dim](in truth {truth.value[i]:.3g} at dose {truth.dose[i]:.3g})[/]"
-        console.print(f"  {name}: {verdict.reason(i)} {known}")
+        console.print(f"  {escape(name)}: {escape(verdict.reason(i))} {known}")

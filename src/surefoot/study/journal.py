@@ -6,13 +6,13 @@ studies share a table. Nothing else is ever stored: what a study knows is the fo
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import sqlite3
 import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,36 +21,13 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from ..problem import SurefootError
+from .checker import ORIGIN, Event, broken_link
 
-VERSION = 1  # of the rows and payloads that this code writes, and the newest that it reads
-ORIGIN = "0" * 64  # what the first event has as the hash of the one before
+VERSION = 2  # of the rows and payloads that this code writes, and the only one that it reads
+UNKNOWN = "whether it was written is unknown: send it again, it will not double"
 
 Payload = Mapping[str, Any]
-
-
-class Event(NamedTuple):
-    """One row of the journal. `payload` is the JSON text that was hashed."""
-
-    study: str
-    seq: int
-    at: str  # UTC
-    actor: str
-    kind: str
-    version: int
-    reason: str | None
-    key: str | None  # of a request that may be retried
-    payload: str
-    prev: str
-    hash: str
-
-    @property
-    def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.payload)
-        return found
-
-    def seal(self) -> str:
-        """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        return hashlib.sha256(json.dumps(list(self[:-1]), ensure_ascii=True).encode()).hexdigest()
+__all__ = ["ORIGIN", "Event", "Journal", "broken_link"]
 
 
 def dumps(payload: Payload) -> str:
@@ -77,6 +54,18 @@ _events = sa.Table(
 )
 
 
+_LAST = (
+    sa.select(_events.c.seq, _events.c.hash, _events.c.at)
+    .where(_events.c.study == sa.bindparam("name"))
+    .order_by(_events.c.seq.desc())
+    .limit(1)
+)
+
+
+class Lost(SurefootError):
+    """A commit that was not answered."""
+
+
 class Load(NamedTuple):
     """A whole study for folding: all events but the readings, these as (seq, payload, key), and the last hash."""
 
@@ -91,13 +80,10 @@ class Transaction:
     def __init__(self, connection: sa.Connection, study: str):
         self.connection, self.study = connection, study
         self.added: list[Event] = []
-        last = connection.execute(
-            sa.select(_events.c.seq, _events.c.hash)
-            .where(_events.c.study == study)
-            .order_by(_events.c.seq.desc())
-            .limit(1)
-        ).first()
-        self.seq, self.hash = (int(last[0]), str(last[1])) if last else (0, ORIGIN)
+        self.seq: int
+        self.hash: str
+        self.at: str
+        self.seq, self.hash, self.at = _last(connection, study) or (0, ORIGIN, "")
 
     def read(self, after: int = 0) -> Sequence[Event]:
         return _read(self.connection, self.study, after) if self.seq > after else []
@@ -105,17 +91,30 @@ class Transaction:
     def load(self) -> Load:
         return _load(self.connection, self.study)
 
+    def actors(self) -> set[str]:
+        """All who ever did something in the study."""
+        return set(
+            self.connection.execute(
+                sa.select(_events.c.actor).where(_events.c.study == self.study).distinct()
+            ).scalars()
+        )
+
     def add(self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None) -> Event:
-        at = datetime.now(UTC).isoformat(timespec="microseconds")
+        at = now().isoformat(timespec="microseconds")
         event = Event(
             self.study, self.seq + 1, at, actor, kind, VERSION, reason, key, dumps(payload), self.hash, hash=""
         )
         return self.copy(event._replace(hash=event.seal()))
 
+    def clock_back(self) -> float:
+        """By how many seconds the clock is behind the last event; 0 where it is not."""
+        then = datetime.fromisoformat(self.at) if self.at else now()
+        return max((then - now()).total_seconds(), 0.0)
+
     def copy(self, event: Event) -> Event:
         """Add an event that has its place and its hash already."""
         self.added.append(event)
-        self.seq, self.hash = event.seq, event.hash
+        self.seq, self.hash, self.at = event.seq, event.hash, event.at
         return event
 
 
@@ -137,19 +136,27 @@ class Journal:
             parsed = parsed.set(drivername="postgresql+psycopg")
         self.sqlite = parsed.get_backend_name() == "sqlite"
         file = parsed.database if self.sqlite and not parsed.query else None
-        if file and file != ":memory:" and not create and not Path(file).exists():
+        self.file = Path(file) if file and file != ":memory:" else None
+        if self.file and not create and not self.file.exists():
             raise SurefootError(f"there is no file {file}: create a study in it first, or check --db")
-        if file and _only_readable(Path(file)):  # an archive: SQLite would want to write beside it otherwise
-            parsed = parsed.set(database=f"file:{quote(file)}", query={"immutable": "1", "uri": "true"})
+        self.archive = self.file is not None and _only_readable(self.file)
+        if self.archive:  # SQLite would want to write beside it otherwise
+            parsed = parsed.set(database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
+        options: dict[str, Any] = {"pool_pre_ping": True}
+        if self.sqlite:
+            options = {"connect_args": {"timeout": 60}}
+            if not self.file and not parsed.query:  # in memory: one connection, or each thread would have its own
+                options = {"connect_args": {"check_same_thread": False}, "poolclass": sa.pool.StaticPool}
         try:
             with self._explained("opened"):
-                self.engine = sa.create_engine(parsed, connect_args={"timeout": 60} if self.sqlite else {})
+                self.engine = sa.create_engine(parsed, **options)
         except ImportError as error:
             raise SurefootError(f"{self.shown} needs a driver: pip install surefoot[postgres] ({error})") from error
         weakref.finalize(self, self.engine.dispose)
         if self.sqlite:
             sa.event.listen(self.engine, "connect", _prepare)
             sa.event.listen(self.engine, "begin", _begin)
+        self._seen = _identity(self.file)
         if create:
             self._create()
 
@@ -158,12 +165,13 @@ class Journal:
             if self.sqlite:
                 with self.engine.connect().execution_options(surefoot_begin=None) as connection:
                     connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # kept in the file
+            self._seen = self._seen or _identity(self.file)
             with self._locked("") as connection:
                 _metadata.create_all(connection)
 
     def names(self) -> list[str]:
         """The studies in this database."""
-        with self._explained("read"), self.engine.connect() as connection:
+        with self._reading() as connection:
             if not sa.inspect(connection).has_table(_events.name):
                 return []
             first = sa.select(_events.c.study).where(_events.c.seq == 1).order_by(_events.c.study)
@@ -171,31 +179,84 @@ class Journal:
 
     def read(self, study: str, after: int = 0) -> Sequence[Event]:
         """The events of a study after this sequence number. Never waits for a writer."""
-        with self._explained("read"), self.engine.connect() as connection:
+        with self._reading() as connection:
             return _read(connection, study, after)
 
     def load(self, study: str) -> Load:
         """All events of a study, those of readings in short: what opening a long study spends its time on."""
-        with self._explained("read"), self.engine.connect() as connection:
+        with self._reading() as connection:
             return _load(connection, study)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with self._explained("read"):
+            self._same_file()
+            with self.engine.connect() as connection:
+                yield connection
+                connection.rollback()
+                self._fold_in(connection)
 
     @contextmanager
     def writing(self, study: str) -> Iterator[Transaction]:
         """One transaction on a study: whoever holds it is alone, and all of it is kept or nothing."""
-        with self._explained("written"), self._locked(study) as connection:
-            transaction = Transaction(connection, study)
-            yield transaction
-            if transaction.added:
-                connection.execute(_events.insert(), [event._asdict() for event in transaction.added])
+        try:
+            with self._explained("written"), self._locked(study) as connection:
+                transaction = Transaction(connection, study)
+                yield transaction
+                if transaction.added:
+                    connection.execute(_events.insert(), [event._asdict() for event in transaction.added])
+        except Lost:
+            if not self._there(transaction):
+                raise
+
+    def _there(self, transaction: Transaction) -> bool:
+        """After a commit that was not answered: whether it is in the journal all the same."""
+        try:
+            with self._reading() as connection:
+                last = _last(connection, transaction.study)
+        except SurefootError:
+            return False
+        if self.sqlite and (last.hash if last else ORIGIN) != transaction.hash:
+            raise SurefootError(f"the journal {self.shown} could not be written; nothing was changed")
+        return bool(last) and last.hash == transaction.hash
 
     @contextmanager
     def _locked(self, study: str) -> Iterator[sa.Connection]:
+        self._same_file()
         now = self.engine.connect().execution_options(surefoot_begin="BEGIN IMMEDIATE")
-        with now as connection, connection.begin():
-            if not self.sqlite:
-                lock = sa.cast(_LOCK + zlib.crc32(study.encode()), sa.BigInteger)
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
-            yield connection
+        with now as connection:
+            begun = connection.begin()
+            try:
+                if not self.sqlite:
+                    lock = sa.cast(_LOCK + zlib.crc32(study.encode()), sa.BigInteger)
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
+                yield connection
+                self._same_file()
+            except BaseException:
+                begun.rollback()
+                raise
+            try:
+                begun.commit()
+            except sa.exc.SQLAlchemyError as error:
+                raise Lost(f"the journal {self.shown} did not answer: {_said(error)}; {UNKNOWN}") from error
+            self._fold_in(connection)
+
+    def _fold_in(self, connection: sa.Connection) -> None:
+        """Bring what stands in SQLite's log beside the file into the file: a copy of it alone is complete then."""
+        if self.file and not self.archive:
+            driver: Any = connection.connection.driver_connection
+            with suppress(sqlite3.Error):  # what is committed is committed; the next command tries again
+                driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _same_file(self) -> None:
+        """A file that was deleted or replaced is still open for us, and what is written there nobody will ever see."""
+        if self._seen and _identity(self.file) != self._seen:
+            self.engine.dispose()
+            what = "was replaced by another" if self.file and self.file.exists() else "is gone"
+            raise SurefootError(
+                f"the file {self.file} {what} since the study was opened; nothing was changed: "
+                f"put it back, or open the study again"
+            )
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
@@ -205,11 +266,32 @@ class Journal:
         except sa.exc.ArgumentError as error:
             raise SurefootError(f"{self.shown!r} is not a database URL, such as sqlite:///trial.db: {error}") from error
         except sa.exc.SQLAlchemyError as error:
-            said = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise SurefootError(f"the journal {self.shown} could not be {done}: {said}; nothing was changed") from error
+            raise SurefootError(
+                f"the journal {self.shown} could not be {done}: {_said(error)}; nothing was changed"
+            ) from error
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file) if file else None
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found else None
 
 
 _LOCK = 0x5F007 << 32  # where our advisory locks in PostgreSQL begin
+
+
+def _last(connection: sa.Connection, study: str) -> Any:
+    return connection.execute(_LAST, {"name": study}).first()
 
 
 def _read(connection: sa.Connection, study: str, after: int) -> Sequence[Event]:
@@ -221,12 +303,12 @@ def _read(connection: sa.Connection, study: str, after: int) -> Sequence[Event]:
 
 def _load(connection: sa.Connection, study: str) -> Load:
     c = _events.c
-    last = connection.execute(sa.select(c.seq, c.hash).where(c.study == study).order_by(c.seq.desc()).limit(1)).first()
+    last = _last(connection, study)
     if last is None:
         return Load([], [], ORIGIN)
     ours = (c.study == study) & (c.seq <= last.seq)  # no later ones, so that both halves end at the same event
     rows = connection.execute(
-        sa.select(_events).where(ours & ((c.kind != "told") | (c.version > VERSION))).order_by(c.seq)
+        sa.select(_events).where(ours & ((c.kind != "told") | (c.version != VERSION))).order_by(c.seq)
     )
     events = _known(study, [Event._make(row) for row in rows])
     told = connection.execute(sa.select(c.seq, c.payload, c.key).where(ours & (c.kind == "told")).order_by(c.seq))
@@ -234,10 +316,11 @@ def _load(connection: sa.Connection, study: str) -> Load:
 
 
 def _known(study: str, events: Sequence[Event]) -> Sequence[Event]:
-    if events and (newest := max(event.version for event in events)) > VERSION:
+    if other := next((event.version for event in events if event.version != VERSION), None):
+        age, what = ("a newer", "upgrade surefoot") if other > VERSION else ("an older", "use that one")
         raise SurefootError(
-            f"study {study!r} was written by a newer surefoot (format {newest}; this one reads up to {VERSION}): "
-            f"upgrade surefoot to go on with it"
+            f"study {study!r} was written by {age} surefoot (format {other}; this one reads {VERSION}): "
+            f"{what} to go on with it"
         )
     return events
 
@@ -255,17 +338,3 @@ def _prepare(connection: Any, _: Any) -> None:
 def _begin(connection: sa.Connection) -> None:
     if begin := connection.get_execution_options().get("surefoot_begin", "BEGIN"):
         connection.exec_driver_sql(begin)
-
-
-def broken_link(events: Sequence[Event]) -> tuple[int, str] | None:
-    """The first event that does not hold in the chain, and why; None where all do."""
-    hash_, study = ORIGIN, events[0].study if events else ""
-    for seq, event in enumerate(events, 1):
-        if event.seq != seq or event.study != study:
-            return seq, f"event {seq} is missing: number {event.seq} stands in its place"
-        if event.prev != hash_:
-            return seq, f"event {seq} does not follow the one before it: the hashes differ"
-        if event.seal() != event.hash:
-            return seq, f"event {seq} was changed: its content does not have its hash"
-        hash_ = event.hash
-    return None

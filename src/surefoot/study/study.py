@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import getpass
 import json
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,23 +16,27 @@ from ..designs import Design, make
 from ..designs.base import STANDINGS, Verdict
 from ..problem import Problem, SurefootError, choice, number
 from ..scenario import Scenario
-from . import guard
-from .fold import Assignment, View, no_collecting, setup
-from .journal import Event, Journal, broken_link
-
-COLUMNS = ("id", "effect", "harm", "dose", "key")  # of a table of readings; dose and key may be left out
+from .checker import Broken, Event, alarmed_by
+from .fold import ROUNDING, Assignment, View, default, digest_of, no_collecting, setup
+from .journal import Journal
+from .text import distinct, line, reason, skeleton, table
+from .text import file as named
+from .verify import check
+from .watch import DIGEST
 
 
 class Study:
-    """One live run. Make it with `Study.create` or `Study.open`; any number of processes may hold the same one.
+    """One live run. Make it with `Study.create` or `Study.open`; any number of threads and processes may use it.
 
     Every command reads what is new in the journal, checks, and adds its events in one transaction: when it returns,
-    they are on disk; when it raises, nothing was changed.
+    they are on disk; when it raises, nothing was changed (or it says that this is unknown: then send it again, it will
+    not double). `actor` says who does it; what is given here serves where a command has none.
     """
 
-    def __init__(self, journal: Journal, name: str, actor: str):
-        self.journal, self.name, self.actor = journal, name, actor
-        self._view = View()
+    def __init__(self, journal: Journal, name: str, actor: str | None = None):
+        self.journal, self.name, self.actor = journal, name, _actor(actor)
+        self._view, self._lock = View(), threading.RLock()
+        self._passed: tuple[Any, Any] = (None, None)  # the open cohort and the evidence that it was last checked by
 
     @classmethod
     def create(
@@ -46,32 +50,46 @@ class Study:
         seed: int | None = None,
         watch_level: float = 0.01,
         watch: Literal["pause", "warn"] = "pause",
+        plausible: Mapping[str, Sequence[float]] | None = None,
+        lift: Literal["another", "anyone"] = "another",
     ) -> Study:
         """A new study in a database (`sqlite:///trial.db`, `postgresql+psycopg://..`, or the path of a SQLite file).
 
         The seed drives the order of assignments; it is drawn and recorded where none is given. `watch`: what an
         assumption watch does when it fires; all of them together do so wrongly with probability at most `watch_level`.
+        `plausible`: the range of effect and of harm outside of which a reading must be confirmed. `lift`: who may lift
+        a pause by a watch; by default another actor than the one whose reading fired it, where two are known.
         """
-        name = _text("a study's name", name, 200)
-        chosen = design if isinstance(design, Design) else make(design or guard.default(problem.shape))
+        name = line("a study's name", name)
+        if not isinstance(problem, Problem):
+            raise SurefootError(f"a study needs a Problem; got {problem!r}")
+        distinct("the arms", [line("an arm's name", arm) for arm in problem.names])
+        chosen = design if isinstance(design, Design) else make(design or default(problem.shape))
         choice("watch", watch, ("pause", "warn"))
+        choice("lift", lift, ("another", "anyone"))
         if not 0 < number("watch_level", watch_level) < 1:
             raise SurefootError(f"watch_level must be between 0 and 1, both excluded; got {watch_level!r}")
         if seed is None:
             seed = secrets.randbits(63)
         elif isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise SurefootError(f"seed must be a whole number from 0 to 2^64 - 1; got {seed!r}")
-        first = setup(problem, chosen, seed, {"level": float(watch_level), "do": watch})
+        more = {
+            "plausible": _ranges(plausible),
+            "lift": lift,
+            "watch": {"level": float(watch_level), "do": watch, "digest": DIGEST},
+        }
+        first = setup(problem, chosen, seed, **more)
         chosen.start(problem)  # a shape that does not fit is refused here
         who = _actor(actor)
         study = cls(Journal(url, create=True), name, who)
+        distinct("the studies", [name, *(other for other in study.journal.names() if other != name)])
         with study._writing() as add:
             if study._view.seq:
                 raise SurefootError(f"there is a study {name!r} in {study.journal.shown} already: choose another name")
             add("created", first | {"versions": versions()})
             follows = study._view.follow()
             if follows is None or follows[0] != "opened":
-                why = follows[2] if follows else f"its first cohort would exceed the budget of {problem.budget:,}"
+                why = follows[2] if follows and follows[2] else f"its budget of {problem.budget:,} is too small"
                 raise SurefootError(f"this study could not begin: {why}")
         return study
 
@@ -84,46 +102,64 @@ class Study:
             raise SurefootError(f"there is no study in {journal.shown}: create one first")
         if name is None and len(names) > 1:
             raise SurefootError(f"{journal.shown} holds several studies, name one: {', '.join(map(repr, names))}")
-        return cls(journal, choice("study", name or names[0], names), _actor(actor))
+        return cls(journal, choice("study", name or names[0], names), actor)
 
     # Reading
     @property
     def view(self) -> View:
-        """What the journal amounts to now."""
-        if self._view.seq:
-            self._take(self.journal.read(self.name, self._view.seq))
-        else:
-            with no_collecting():
-                self._view = View.load(self.journal.load(self.name))
-        return self._view
+        """What the journal amounts to now. Not for use by several threads at once: the methods below are."""
+        with self._lock:
+            self._catch_up(self.journal)
+            return self._view
 
-    def _take(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self._view.apply(event)
+    def _catch_up(self, source: Any) -> None:
+        """Take in what is new; each event's seal is checked, and that it is the next."""
+        try:
+            if self._view.seq:
+                for event in source.read(*(() if source is not self.journal else (self.name,)), self._view.seq):
+                    if event.seal() != event.hash:
+                        raise Broken(f"event {event.seq} was changed: its content does not have its hash")
+                    self._view.take(event)
+            else:
+                with no_collecting():
+                    self._view = View.load(source.load(*(() if source is not self.journal else (self.name,))))
+        except Broken as error:
+            self._view = View()
+            raise SurefootError(f"the journal does not hold: {error}; see verify") from error
+        except BaseException:
+            self._view = View()
+            raise
 
-    def ask(self, limit: int | None = None) -> list[Assignment]:
+    def ask(self, limit: int | None = None, *, site: str | None = None) -> list[Assignment]:
         """The open assignments (the next `limit` of them): whom to give what.
 
-        They are the same until they are told, and the same for everybody: sites that work side by side share them out
-        among themselves, by subject number for instance.
+        They are the same until they are told, and the same for everybody. Sites that work side by side reserve theirs
+        with `assign`; here are those that are reserved for `site`, or for nobody.
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise SurefootError(f"limit must be a whole number of at least 1; got {limit!r}")
-        return self.view.assignments(limit)
+        with self._lock:
+            self._sound(self.view)
+            return self._view.assignments(limit, site)
 
     def awaiting(self) -> list[Assignment]:
         """The assignments whose harm was told and whose effect is due."""
-        return self.view.awaiting()
+        with self._lock:
+            return self.view.awaiting()
 
     def verdict(self) -> Verdict:
-        view = self.view
-        return view.design.verdict(view.state)
+        with self._lock:
+            view = self.view
+            return view.design.verdict(view.state)
 
     def status(self) -> dict[str, Any]:
         """Where the study stands, in plain numbers."""
-        view = self.view
+        with self._lock:
+            return self._status(self.view)
+
+    def _status(self, view: View) -> dict[str, Any]:
         verdict, given = view.design.verdict(view.state), view.open
-        told = [guard.summed(c.readings()) if not c.closed else c.round.came for c in view.cohorts]
+        told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
         arms = []
         for i, name in enumerate(view.problem.names):
             low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
@@ -134,22 +170,25 @@ class Study:
                     "certified": float(verdict.safe[0, i]),
                     "lower": low if math.isfinite(low) else None,
                     "upper": high if math.isfinite(high) else None,
-                    "pulls": sum(came.n for by in told for (arm, _), came in by.items() if arm == i),
-                    "open": sum(not given.read(p) for p in range(*given.offset[i : i + 2])) if given else 0,
+                    "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
+                    "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
                     "dose": given.dose[i] if given and given.n[i] else None,
                     "why": verdict.reason(i),
                 }
             )
+        end = view.concluded
         return {
             "study": self.name,
             "standing": view.standing,
+            "trouble": self._doubt(view),
             "reasons": [event.reason for event in view.paused] if view.standing == "paused" else [],
             "design": view.design.name,
-            "ending": verdict.endings()[0],
-            "winner": view.problem.names[int(verdict.winner[0])] if int(verdict.winner[0]) >= 0 else None,
+            "theorem": view.setup["theorem"]["name"],
+            "ending": end["ending"] if end else "running",
+            "winner": view.problem.names[end["winner"]] if end and end["winner"] is not None else None,
             "cohort": len(view.cohorts),
             "readings": sum(arm["pulls"] for arm in arms),
-            "open": len(view.assignments()),
+            "open": len(view.assignments()) + len(view.reserved.keys() & _waiting(view)),
             "awaiting": len(view.awaiting()),
             "arms": arms,
             "head": {"seq": view.seq, "hash": view.hash},
@@ -159,72 +198,129 @@ class Study:
         return list(self.journal.read(self.name))
 
     # Writing
-    def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None) -> None:
+    def tell(
+        self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None,
+        confirm: str | None = None, actor: str | None = None,
+    ) -> None:  # fmt: skip
         """What came of an assignment: both readings, or the harm now and the effect later; and the dose given, where it
-        differs. A request with a `key` can be sent again: it counts once."""
-        row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key}
-        with self._writing() as add:
+        differs. A request with a `key` can be sent again: it counts once. `confirm`: why a reading outside of the
+        plausible range is true all the same."""
+        row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm}
+        with self._writing(actor) as add:
             self._tell(add, row)
 
-    def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]]) -> int:
+    def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]], *, actor: str | None = None) -> int:
         """Readings from a CSV file, a table of rows (mappings) or a data frame: all of them or, if one is wrong, none.
 
-        Columns: id, effect, harm, and if wanted dose and key. Returns how many were new.
+        Columns: id, effect, harm, and if wanted dose, key and confirm. Returns how many were new.
         """
-        table = list(_table(rows))
+        found = list(table(rows))
         wrong: list[str] = []
         new = 0
-        with self._writing() as add:
-            for line, row in table:
+        with self._writing(actor) as add:
+            for name, row in found:
                 try:
                     new += self._tell(add, row)
                 except SurefootError as error:
-                    wrong.append(f"{line}: {error}")
+                    wrong.append(f"{name}: {error}")
             if wrong:
                 raise SurefootError("nothing was written; correct and send it again:\n" + "\n".join(wrong))
         return new
 
-    def void(self, id: str, reason: str) -> None:
+    def assign(self, count: int, site: str, *, actor: str | None = None) -> list[Assignment]:
+        """Reserve the next assignments for a site: nobody else is given them. Fewer come where fewer are open."""
+        site = line("a site", site)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise SurefootError(f"count must be a whole number of at least 1; got {count!r}")
+        with self._writing(actor) as add:
+            distinct("the sites", {site, *self._view.reserved.values()})
+            found = self._view.assignments(count)
+            if found:
+                add("assigned", {"ids": [a.subject for a in found], "for": site})
+        return found
+
+    def desk(self, site: str, *, actor: str | None = None) -> Desk:
+        """What somebody who treats subjects and enters data sees."""
+        return Desk(self, line("a site", site), self._who(actor))
+
+    def give_back(self, ids: Sequence[str], why: str, *, actor: str | None = None) -> None:
+        """Assignments that were reserved and are not used: others may have them."""
+        with self._writing(actor) as add:
+            view, subjects = self._view, sorted({self._view.subject(id) for id in _list(ids)})
+            for subject in subjects:
+                if subject not in view.reserved or view.reading(subject) or subject in view.gone:
+                    raise SurefootError(f"{view.identify(subject)} is not reserved, or was used: it cannot be returned")
+            if subjects:
+                add("returned", {"ids": subjects}, reason(why))
+
+    def void(self, id: str, reason: str, *, actor: str | None = None) -> None:
         """A subject dropped out before any reading."""
-        with self._writing() as add:
-            add("voided", self._view.check_voided({"id": id}), reason=_reason(reason))
+        with self._writing(actor) as add:
+            add("voided", self._view.check_voided({"id": id}), _reason(reason))
 
-    def correct(self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None) -> None:
+    def correct(
+        self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
+        actor: str | None = None,
+    ) -> None:  # fmt: skip
         """A reading was wrong. The old one stays in the journal; all decisions are taken anew with the right one."""
-        with self._writing() as add:
+        with self._writing(actor) as add:
             data = self._view.check_corrected({"id": id, "effect": effect, "harm": harm, "dose": dose})
-            add("corrected", data, reason=_reason(reason))
+            add("corrected", data, _reason(reason))
 
-    def pause(self, reason: str) -> None:
+    def pause(self, reason: str, *, actor: str | None = None) -> None:
         """Give out no assignments until `resume`. Readings of subjects who were treated already can still be told."""
-        with self._writing() as add:
+        with self._writing(actor) as add:
             self._view.check_paused()
-            add("paused", {"by": "actor"}, reason=_reason(reason))
+            add("paused", {"by": "actor"}, _reason(reason))
 
-    def resume(self, reason: str, *, voids: Mapping[str, float] | None = None) -> None:
+    def resume(self, reason: str, *, voids: Mapping[str, float] | None = None, actor: str | None = None) -> None:
         """Go on. Where subjects dropped out: others take their places, or they count as the reading `voids` (effect and
         harm)."""
-        with self._writing() as add:
-            add("resumed", self._view.check_resumed({"voids": voids}), reason=_reason(reason))
+        with self._writing(actor) as add:
+            data = self._view.check_resumed({"voids": voids})
+            who = self._who(actor)
+            if self._view.setup["lift"] == "another" and alarmed_by(self._view.paused, who):
+                others = sorted(self._now.actors() - {who})
+                if others:
+                    raise SurefootError(
+                        f"a reading that {who} told made a watch pause the study: another actor lifts that "
+                        f"({', '.join(others)})"
+                    )
+            add("resumed", data, _reason(reason))
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, actor: str | None = None) -> None:
         """End the study for good, whatever the design says."""
-        with self._writing() as add:
+        with self._writing(actor) as add:
             self._view.check_open()
-            add("stopped", {}, reason=_reason(reason))
+            add("stopped", {}, _reason(reason))
 
-    def _tell(self, add: Any, row: Mapping[str, Any]) -> bool:
+    def adopt(self, reason: str, *, actor: str | None = None) -> None:
+        """Go on with a package whose evidence is the same theorem and differs in rounding alone."""
+        why = _reason(reason)
+        with self._writing(actor, doubtful=True) as add:
+            view = self._view
+            if self._doubt(view) is None:
+                raise SurefootError("the evidence is what it was: there is nothing to adopt")
+            trial = View(slip=ROUNDING)
+            for event in self._now.read():
+                trial.take(event)
+            if trial.trouble:
+                raise SurefootError(f"this cannot be adopted, it is not rounding: {trial.trouble}")
+            add("adopted", {"digest": digest_of(view.design), "versions": versions()}, why)
+
+    def _tell(self, add: Callable[..., None], row: Mapping[str, Any]) -> bool:
         """Add one reading; False where it was told before."""
-        key = row.get("key")
+        key, confirm = row.get("key"), row.get("confirm")
         if key is not None:
-            key = _text("a key", key, 200)
+            key = line("a key", key, 200)
             if key in self._view.keys:
                 self._same_request(key, row)
                 return False
-        data = self._view.check_told(row)
+        confirm = None if confirm is None else reason(confirm)
+        data = self._view.check_told(row, confirm is not None)
         if data is None:
             return False
-        add("told", data, key=key)
+        add("told", data, confirm, key)
         return True
 
     def _same_request(self, key: str, row: Mapping[str, Any]) -> None:
@@ -233,41 +329,70 @@ class Study:
         if told["id"] != self._view.subject(row.get("id")) or any(told[k] != now.get(k) for k in told if k != "id"):
             raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
-    @contextmanager
-    def _writing(self) -> Iterator[Any]:
-        """One command: catch up with the journal, let the caller add events, add what follows from them."""
-        with self._kept() as touched, self.journal.writing(self.name) as transaction:
-            if self._view.seq:
-                self._take(transaction.read(self._view.seq))
-            else:
-                with no_collecting():
-                    self._view = View.load(transaction.load())
-
-            def add(kind: str, data: Mapping[str, Any], reason: str | None = None, key: str | None = None) -> None:
-                touched.append(True)
-                self._view.apply(transaction.add(kind, data, self.actor, reason, key))
-
-            yield add
-            if transaction.added:
-                while follows := self._view.follow():
-                    kind, data, reason = follows
-                    add(kind, data, reason)
+    def _who(self, actor: str | None) -> str:
+        return self.actor if actor is None else _actor(actor)
 
     @contextmanager
-    def _kept(self) -> Iterator[list[bool]]:
-        """The view is only good if what was put into it is in the journal: else it is folded anew at the next use."""
-        touched: list[bool] = []
-        try:
-            yield touched
-        except BaseException:
-            if touched:
-                self._view = View()
-            raise
+    def _writing(self, actor: str | None = None, doubtful: bool = False) -> Iterator[Callable[..., None]]:
+        """One command: catch up with the journal, let the caller add events, add what follows from them.
+
+        The view is only good if what was put into it is in the journal: else it is folded anew at the next use.
+        """
+        who, touched = self._who(actor), False
+        with self._lock:
+            try:
+                with self.journal.writing(self.name) as transaction:
+                    self._now = transaction
+                    self._catch_up(transaction)
+                    if self._view.seq and not doubtful:
+                        self._sound(self._view)
+
+                    def add(
+                        kind: str, data: Mapping[str, Any], reason: str | None = None, key: str | None = None
+                    ) -> None:
+                        nonlocal touched
+                        touched = True
+                        if (back := transaction.clock_back()) > 0:
+                            self._view.take(transaction.add("clock", {"back": back}, who))
+                        self._view.take(transaction.add(kind, data, who, reason, key))
+
+                    yield add
+                    if transaction.added:
+                        while follows := self._view.follow():
+                            add(*follows)
+            except BaseException:
+                if touched:
+                    self._view = View()
+                raise
+
+    def _sound(self, view: View) -> None:
+        """Nothing is handed out or taken in on evidence that is not the one that was published."""
+        if doubt := self._doubt(view):
+            raise SurefootError(f"study {self.name!r} can only be looked at: {doubt}")
+
+    def _doubt(self, view: View) -> str | None:
+        if view.trouble:
+            return f"{view.trouble}; go on with the version that it was begun with ({_begun(view)})"
+        if view.digest != digest_of(view.design):
+            return (
+                f"the module that holds the evidence ({view.setup['theorem']['name']}) is not the one that it was "
+                f"begun with ({_begun(view)}); all {len(view.cohorts):,} cohorts come out the same: "
+                f"adopt it with a reason"
+            )
+        given = view.open
+        if given and not view.stale and self._passed != (given, view.theorem):
+            if no := view.refusal(given.dose, given.n, given.stakes):
+                return f"event {given.seq} opened a cohort that its readings do not certify: {no}"
+            self._passed = given, view.theorem
+        return None
 
     # Moving it
-    def export(self) -> dict[str, Any]:
-        """Everything, as JSON; `Study.load` makes the same study of it, hash for hash."""
-        return {"surefoot": "study", "format": 1, "study": self.name, "events": [e._asdict() for e in self.log()]}
+    def export(self, *, actor: str | None = None) -> dict[str, Any]:
+        """Everything, as JSON; `Study.load` makes the same study of it, hash for hash. That it was is an event."""
+        if not self.journal.archive:
+            with self._writing(actor, doubtful=True) as add:
+                add("exported", {"versions": versions()})
+        return {"surefoot": "study", "format": 2, "study": self.name, "events": [e._asdict() for e in self.log()]}
 
     @classmethod
     def load(cls, url: str | Path, data: Mapping[str, Any], *, actor: str | None = None) -> Study:
@@ -282,138 +407,127 @@ class Study:
         report = check(events)
         if not report["ok"]:
             raise SurefootError(f"the export does not hold, so nothing was written: {report['message']}")
-        journal = Journal(url, create=True)
-        with journal.writing(events[0].study) as transaction:
-            if transaction.seq:
-                raise SurefootError(f"there is a study {events[0].study!r} in {journal.shown} already")
-            for event in events:
-                transaction.copy(event)
-        return cls(journal, events[0].study, _actor(actor))
+        study = cls(_copied(Journal(url, create=True), events), events[0].study, actor)
+        with study._writing(doubtful=True) as add:
+            add("imported", {"versions": versions()})
+        return study
+
+    def backup(self, file: str | Path) -> Path:
+        """A SQLite file with this study as it is now; at any time, whoever is at work."""
+        path = named(file)
+        if path.exists():
+            raise SurefootError(f"{path} is there already: a backup replaces nothing")
+        part = path.with_name(f".{path.name}.part")
+        part.unlink(missing_ok=True)
+        try:
+            _copied(Journal(part, create=True), self.log()).engine.dispose()
+            part.rename(path)
+        except OSError as error:
+            raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
+        return path
 
     def readings(self) -> list[dict[str, Any]]:
         """One row a subject: what was assigned, given and read."""
-        view = self.view
-        rows = []
-        for given in view.cohorts:
-            for subject, place in given.subjects():
-                arm = given.arm(place)
-                row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
-                row |= {"arm": view.problem.names[arm], "assigned": given.dose[arm]}
-                holds = given.holds(place, subject)
-                told = view.reading(given, place) if holds else {}
-                status = "told" if {"effect", "harm"} <= told.keys() else "effect due" if told else "open"
-                if not holds:
-                    status = "void"
-                elif status == "open" and (given.closed or view.standing != "running"):
-                    status = "withdrawn"
-                row |= {"dose": told.get("dose", given.dose[arm]) if told else None}
-                rows.append(row | {"effect": told.get("effect"), "harm": told.get("harm"), "status": status})
-        return rows
+        with self._lock:
+            view, rows = self.view, []
+            for given in view.cohorts:
+                for subject, arm in given.subjects():
+                    told = {} if subject in view.gone else view.reading(subject)
+                    status = "told" if {"effect", "harm"} <= told.keys() else "effect due" if told else "open"
+                    if subject in view.gone:
+                        status = "void"
+                    elif status == "open" and (given.closed or view.standing in ("ended", "stopped")):
+                        status = "withdrawn"
+                    row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
+                    row |= {"arm": view.problem.names[arm], "assigned": given.dose[arm]}
+                    row |= {"dose": told.get("dose", given.dose[arm]) if told else None}
+                    row |= {"effect": told.get("effect"), "harm": told.get("harm"), "status": status}
+                    rows.append(row | {"site": view.reserved.get(subject)})
+            return rows
 
     # What is worked out from it
     def certificate(self) -> Any:
         from .certificate import Certificate
 
-        return Certificate.of(self.view)
+        with self._lock:
+            return Certificate.of(self.view)
 
-    def verify(self, head: str | None = None, certificate: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Check the chain, the fold and (where given) a certificate anew. See `check`."""
-        return check(self.log(), head, certificate)
+    def verify(
+        self, head: str | None = None, certificate: Any = None, checkpoint: Any = None, keys: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Check the chain, the fold and (where given) a certificate or a signed checkpoint anew. See `verify.check`."""
+        return check(self.log(), head, certificate, checkpoint, keys)
+
+    def checkpoint(self, key: str | Path, *, actor: str | None = None) -> dict[str, Any]:
+        """A small signed note of where the journal stands; whoever has it can tell whether it was changed before."""
+        from .keys import Key, sign
+
+        mine = Key.load(key)
+        with self._writing(actor, doubtful=True) as add:
+            add("checkpointed", {"key": mine.public})
+            note = {"study": self.name, "events": self._view.seq, "head": self._view.hash}
+        return sign(note, mine)
 
     def preview(self, **grids: Sequence[float]) -> list[dict[str, Any]]:
         from .ahead import preview
 
-        return preview(self.view, **grids)
+        with self._lock:
+            return preview(self.view, **grids)
 
     def forecast(
         self, scenarios: Scenario | Sequence[Scenario], trials: int = 1000, seed: int = 0
     ) -> list[dict[str, Any]]:
         from .ahead import forecast
 
-        return forecast(self.view, [scenarios] if isinstance(scenarios, Scenario) else scenarios, trials, seed)
+        with self._lock:
+            return forecast(self.view, [scenarios] if isinstance(scenarios, Scenario) else scenarios, trials, seed)
 
 
-def check(
-    events: Sequence[Event], head: str | None = None, certificate: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Whether the events hold: each follows from the one before by hash, may follow by what was known then, and every
-    cohort is what the design asked for and the guard let pass. `head`: the last hash, from outside of the database; a
-    certificate from outside holds one too.
+class Desk:
+    """For who treats subjects and enters data at one site: arm and dose of the subjects that are reserved for it.
+
+    No bounds, no seed, no order of those to come: they would tell what comes next, and how it goes. It keeps them from
+    being seen by chance; who can read the database can read them all.
     """
-    report: dict[str, Any] = {"ok": False, "events": len(events), "head": events[-1].hash if events else None}
-    report |= {"anchored": False, "event": None}
-    broken = broken_link(events)
-    view, seen = View(), 0
-    until = certificate.get("head", {}).get("seq") if certificate else None
-    for event in events[: broken[0] - 1 if broken else len(events)]:
-        try:
-            _admit(view, event)
-            view.apply(event)
-        except (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            broken = event.seq, f"event {event.seq} ({event.kind}) does not follow from those before it: {error}"
-            break
-        seen = event.seq
-        if certificate and seen == until:
-            from .certificate import Certificate
 
-            if differs := Certificate.of(view).differs(certificate):
-                return report | {"message": f"the certificate does not follow from the journal: {differs} differs"}
-    if broken or not events:
-        at, message = broken or (None, "there are no events")
-        return report | {"event": at, "message": message}
-    if certificate and (until is None or until > len(events)):
-        return report | {"message": f"the certificate is about event {until}; the journal ends at {len(events)}"}
-    if head is not None and head != report["head"]:
-        at = next((event.seq for event in events if event.hash == head), None)
-        if at is None:
-            message = (
-                "the chain holds in itself, but it is not the one of this head: an event was changed or is missing"
-            )
-        else:
-            message = f"the head is event {at}; {len(events) - at} events follow that it does not cover"
-        return report | {"event": at and at + 1, "message": message}
-    message, known = f"all {len(events):,} events hold", len(events) if head else until or 0
-    message += ", and the certificate follows from them" if certificate else ""
-    if known < len(events):
-        message += f"; the tail after event {known:,} is unanchored: without its hash from elsewhere, a cut goes unseen"
-    return report | {"ok": True, "anchored": known == len(events), "message": message}
+    def __init__(self, study: Study, site: str, actor: str):
+        self.site, self.actor, self._study = site, actor, study
+
+    def next(self, count: int = 1) -> list[dict[str, Any]]:
+        """So many more subjects, reserved for this site."""
+        return [_brief(a) for a in self._study.assign(count, self.site, actor=self.actor)]
+
+    def open(self) -> list[dict[str, Any]]:
+        """Those that are reserved for this site and have no reading yet."""
+        return [_brief(a) for a in self._study.ask(site=self.site)]
+
+    def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
+        self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
+
+    def void(self, id: str, reason: str) -> None:
+        self._study.void(id, reason, actor=self.actor)
 
 
-def _admit(view: View, event: Event) -> None:
-    """Raise where an event may not come next."""
-    data, kind = event.data, event.kind
-    if (kind == "created") != (view.seq == 0):
-        raise SurefootError("a study begins with its creation, once")
-    if kind in ("told", "corrected", "voided"):
-        if not isinstance(data["id"], int) or not 1 <= data["id"] <= view.subjects:
-            raise SurefootError(f"subject {data['id']!r} has not been assigned")
-        check_ = {"told": view.check_told, "corrected": view.check_corrected, "voided": view.check_voided}[kind]
-        if check_({**data, "id": view.identify(data["id"])}) != data:
-            raise SurefootError("it was told before, or something else was")
-    elif kind == "resumed":
-        view.check_resumed(data)
-    elif kind in ("opened", "closed") or data.get("by") in ("watch", "guard", "size"):
-        follows = view.follow()
-        if follows is None or follows[0] != kind or not _close(follows[1], data):
-            came = "nothing" if follows is None else f"{follows[0]} {follows[1]}"
-            raise SurefootError(f"what follows by the design and the guard is {came}")
-    elif kind == "paused":
-        view.check_paused()
-    elif kind == "stopped":
-        view.check_open()
-    elif kind != "created":
-        raise SurefootError(f"the kind {kind!r} is not known")
+def _brief(a: Assignment) -> dict[str, Any]:
+    return {"id": a.id, "arm": a.arm, "dose": a.dose}
 
 
-def _close(a: Any, b: Any) -> bool:
-    """Equal but for rounding: another CPU or NumPy may differ in the last digits, and not beyond 1e-9."""
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(_close(a[k], b[k]) for k in a if k != "message")
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(_close, a, b))
-    if isinstance(a, float) and isinstance(b, (int, float)):
-        return abs(a - b) <= 1e-9 * max(1e-3, abs(a), abs(b)) or a == b
-    return bool(a == b)
+def _copied(journal: Journal, events: Sequence[Event]) -> Journal:
+    with journal.writing(events[0].study) as transaction:
+        if transaction.seq:
+            raise SurefootError(f"there is a study {events[0].study!r} in {journal.shown} already")
+        for event in events:
+            transaction.copy(event)
+    return journal
+
+
+def _waiting(view: View) -> set[int]:
+    given = view.open
+    return {s for s, _ in given.subjects() if view.harm[s] != view.harm[s] and s not in view.gone} if given else set()
+
+
+def _begun(view: View) -> str:
+    return f"surefoot {view.setup['versions']['surefoot']}"
 
 
 def versions() -> dict[str, str]:
@@ -432,66 +546,32 @@ def _actor(actor: str | None) -> str:
             actor = getpass.getuser()
         except (OSError, KeyError):
             actor = "unknown"
-    return _text("actor", actor, 200)
+    return line("actor", actor)
 
 
-def _reason(reason: Any) -> str:
-    return _text("a reason", reason, 10_000)
+_reason = reason  # methods have an argument of that name
 
 
-def _text(what: str, value: Any, most: int) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > most or not value.isprintable():
-        shown = repr(value) if not isinstance(value, str) or len(value) < 100 else f"{len(value):,} characters"
-        raise SurefootError(f"{what} must be a line of text of 1 to {most:,} characters; got {shown}")
-    return value.strip()
+def _ranges(plausible: Any) -> dict[str, list[float]] | None:
+    if plausible is None:
+        return None
+    if not isinstance(plausible, Mapping) or not plausible:
+        raise SurefootError(f"plausible must give a range for effect, harm or both; got {plausible!r}")
+    found = {}
+    for key, ends in plausible.items():
+        choice("a plausible reading", key, ("effect", "harm"))
+        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
+            raise SurefootError(f"the plausible range of {key} must be two numbers; got {ends!r}")
+        found[key] = [number(f"an end of the plausible {key}", x) for x in ends]
+        if found[key][0] >= found[key][1]:
+            raise SurefootError(f"the plausible range of {key} must rise; got {ends!r}")
+    return found
 
 
-def _table(rows: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows with a name each for error messages."""
-    if isinstance(rows, (str, Path)):
-        yield from _csv(Path(rows))
-        return
-    if hasattr(rows, "to_dict"):  # a data frame
-        rows = rows.to_dict("records")
-    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
-        raise SurefootError(f"tell_many takes the path of a CSV file or a table of rows; got {rows!r}")
-    table: list[Any] = list(rows)
-    for k, row in enumerate(table, 1):
-        if not isinstance(row, Mapping) or set(row) - set(COLUMNS):
-            raise SurefootError(f"row {k} must be a mapping with the keys {', '.join(COLUMNS)}; got {row!r}")
-    yield from ((f"row {k}", dict(row)) for k, row in enumerate(table, 1))
+def _list(ids: Any) -> list[str]:
+    if isinstance(ids, str) or not isinstance(ids, Sequence):
+        raise SurefootError(f"ids must be a list of ids; got {ids!r}")
+    return list(ids)
 
 
-def _csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            head = [name.strip() for name in next(reader, [])]
-            for what, names in (
-                ("lacks the column", [n for n in COLUMNS[:3] if n not in head]),
-                ("has a column that means nothing here:", [n for n in head if n not in COLUMNS]),
-                ("has a column twice:", sorted({n for n in head if head.count(n) > 1})),
-            ):
-                if names:
-                    raise SurefootError(
-                        f"{path} {what} {', '.join(map(repr, names))}; columns are {', '.join(COLUMNS)}"
-                    )
-            for cells in reader:
-                if not cells:
-                    continue
-                line = f"line {reader.line_num}"
-                row: dict[str, Any] = dict(zip(head, (c.strip() or None for c in cells), strict=False))
-                if len(cells) != len(head):
-                    row = {"id": f"{len(cells)} cells instead of {len(head)}"}
-                for name in ("effect", "harm", "dose"):
-                    if row.get(name) is not None:
-                        with suppress(ValueError):  # else it is told as it stands, and refused with its name
-                            row[name] = float(row[name])
-                yield line, row
-    except OSError as error:
-        raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise SurefootError(f"{path} is not a CSV file: {error}") from error
-
-
-__all__ = ["Study", "check"]
+__all__ = ["Study", "check", "skeleton"]

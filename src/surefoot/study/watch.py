@@ -1,17 +1,30 @@
 """Assumption watches: anytime-valid tests on the recorded readings that can only pause a study, never move it.
 
-All of them together ever fire in a study that keeps to its assumptions with probability at most `level`. Half of the
-level goes to confidence sequences for the mean readings in bands of doses (Robbins' normal mixture), all of which hold
-together; from these follow five watches at no further cost. A quarter goes to `noise`, a quarter to `drift`.
+All of them together ever fire in a study that keeps to its assumptions with probability at most `level`, a fifth of it
+each for `start`, `certified`, the shape (`falling`, `steep`, `line`), `noise` and `drift`. Each is a wealth made of
+bets against the assumption (Ville): it may be looked at as often as one wants.
 
-An arm's readings are taken in the order of assignment, and only as far as none is missing: it does not matter in which
-order they arrive, and late ones may be as informative as they like. A test may be looked at as often as one wants.
+- A bound that is known: under the assumption a reading at dose a has a mean of at most b(a). All readings of an arm are
+  bet to be above. Which doses count is mixed over: those from a band on, or up to one.
+- A number m that is not known (a slope, a mean, the harm at a dose): readings at lower doses are bet to be on one side
+  of it, those at higher doses on the other. The product is a fair bet at the true m; it counts as evidence what it
+  comes to at the least favourable m.
+
+Half of each stake is on single arms, half on the product over all arms: an assumption that is wrong in one is often
+wrong in all, and then many readings that say little each come to much.
+
+An arm's readings are taken in the order of assignment: it does not matter in which order they arrive. Where one is
+missing those after it count only for the two tests of known bounds, the missing one being taken at its lowest: 0 if
+binary, the end of the plausible range, or five sigma below 0 in the linear shape, where no mean is below 0. Else
+nothing can be said: a reading that is held back could be as low as it likes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,22 +32,28 @@ import numpy as np
 from ..problem import Problem
 
 if TYPE_CHECKING:
-    from .given import Given
+    from .checker import Given, Record
 
+DIGEST = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # another version may see what this one does not
 BANDS = 8  # of doses above the start dose; the start dose is band 0
-RHO = 50.0  # pulls after which the mixture is tightest
+RHO = (10.0, 200.0, 4000.0)  # pulls (at the start dose) after which a mixture is tightest; they share a stake
 TILTS = np.array([0.1, 0.3, 0.6, 0.9])  # of the noise test
+ODDS = [2.0 * 2.0**-k for k in range(7)]  # bets on binary readings, in log odds
+MISSING = 8  # readings of an arm that may be held back before nothing is said
 READINGS = ("effect", "harm")
 
 WATCHES = {
     "start": "harm at the start dose is above the limit",
     "certified": "harm is above what is allowed at doses that were certified",
-    "falling": "a reading falls as the dose rises",
+    "falling": "a reading falls as the dose rises (monotonic shape)",
     "steep": "harm rises faster with the dose than the Lipschitz constant says (monotonic shape)",
     "line": "readings are off the line through 0 (linear shape)",
     "noise": "readings scatter more than the declared sigma",
     "drift": "readings at one dose change over time",
 }
+
+
+Key = tuple[str, int, int, int]  # of a test of the shape: watch, reading, the band that a split is above, sign
 
 
 class Alarm(NamedTuple):
@@ -45,124 +64,270 @@ class Alarm(NamedTuple):
     message: str
 
 
+class Sums(NamedTuple):
+    """Over readings x at doses a."""
+
+    n: float = 0.0
+    a: float = 0.0
+    aa: float = 0.0
+    x: float = 0.0
+    ax: float = 0.0
+
+    def plus(self, other: Sums) -> Sums:
+        return Sums(*map(sum, zip(self, other, strict=True)))
+
+    @classmethod
+    def of(cls, n: float, dose: float, x: float) -> Sums:
+        return cls(n, n * dose, n * dose * dose, x, x * dose)
+
+
 class Watches:
     """Sums by arm and reading; `update` takes in what is new, `alarms` looks at the arms that changed."""
 
     def __init__(self, problem: Problem, level: float):
         d = len(problem.arms)
         self.problem = problem
-        self.level = {name: level / (4 if name in ("noise", "drift") else 2) for name in WATCHES}
+        self.level = dict.fromkeys(WATCHES, level / 5)
         self.sigma = [noise.scale for noise in problem.noises]
+        self.binary = [noise.binary for noise in problem.noises]
         self.edges = [_edges(problem, i) for i in range(d)]
-        self.n = np.zeros((d, 2, BANDS + 1))  # readings, their sum and the sum of their doses, by band
-        self.sum = np.zeros((d, 2, BANDS + 1))
-        self.dose = np.zeros((d, 2, BANDS + 1))
+        self.bands = [[[Sums()] * (BANDS + 1) for _ in READINGS] for _ in range(d)]
         self.noise = np.zeros((d, 2, 2))  # pairs, and the sum of their squared differences / 2
         self.drift = np.zeros((d, 2, 2))  # pairs, and the sum of their differences / sqrt(2)
         self.cohort = 0  # this many are taken in wholly
         self.at = np.zeros((d, 2), np.int64)  # and of the next one, so many places of each arm
+        self.after: dict[int, tuple[int, Sums]] = {}  # arm -> band and harms after the first that is missing
+        self.looked = [0.0] * d  # readings at the last look
+        self.known: list[dict[Any, float]] = [{} for _ in range(d)]  # what was seen then
+        self.alarmed: list[Alarm] = []
+        splits = [(r, j) for r in range(2) for j in range(BANDS)]
+        self.keys: list[Key] = [("line", r, j, sign) for r, j in splits for sign in (1, -1)]
+        if problem.shape == "monotonic":
+            self.keys = [("falling", r, j, -1) for r, j in splits] + [("steep", 1, j, 1) for j in range(BANDS)]
         self.touched: set[int] = set()
 
-    def update(self, cohorts: Sequence[Given]) -> None:
-        for given in cohorts[self.cohort :]:
+    def update(self, record: Record) -> None:
+        for given in record.cohorts[self.cohort :]:
             for arm, n in enumerate(given.n):
                 if n:
-                    for r, values in enumerate((given.effect, given.harm)):
-                        self._advance(given, arm, n, r, values)
+                    for r, values in enumerate((record.effect, record.harm)):
+                        self._advance(record, given, arm, r, values)
             if not given.closed:
                 return
             self.cohort += 1
             self.at[:] = 0
+            self.looked = [-1.0] * len(self.looked)
 
-    def _advance(self, given: Given, arm: int, n: int, r: int, values: Any) -> None:
-        first, old = given.offset[arm], int(self.at[arm, r])
-        new = n if given.closed else old
-        if not given.closed:
-            while new < n and (values[first + new] == values[first + new] or first + new in given.voids):
-                new += 1
+    def _advance(self, record: Record, given: Given, arm: int, r: int, values: Any) -> None:
+        subjects, old, gone = given.of[arm], int(self.at[arm, r]), record.gone
+        n, new = len(subjects), old
+        while new < n and (given.closed or values[subjects[new]] == values[subjects[new]] or subjects[new] in gone):
+            new += 1
+        band, dose = int(np.searchsorted(self.edges[arm], given.dose[arm])), given.dose[arm]
+        if r == 1:
+            self.after.pop(arm, None)
+            if new < n and (low := self._lowest(record)) is not None:
+                self._look_past(record, subjects[new:], arm, band, dose, low)
         if new == old:
             return
         self.at[arm, r] = new
         self.touched.add(arm)
-        x = np.frombuffer(values)[first : first + n]
-        if skip := [p - first for p in given.voids.keys() | given.other.keys() if first <= p < first + n]:
-            x = x.copy()
-            x[skip] = np.nan  # not readings of this dose
-        band, dose = int(np.searchsorted(self.edges[arm], given.dose[arm])), given.dose[arm]
-        fresh = x[old:new]
+
+        def read(begin: int, end: int) -> Any:
+            """Not those who dropped out or had another dose."""
+            found = [math.nan if s in gone or s in record.other else values[s] for s in subjects[begin:end]]
+            return np.array(found)
+
+        fresh = read(old, new)
         fresh = fresh[~np.isnan(fresh)]
-        self.n[arm, r, band] += len(fresh)
-        self.sum[arm, r, band] += fresh.sum()
-        self.dose[arm, r, band] += dose * len(fresh)
-        pairs = x[old - old % 2 : new - new % 2]
+        bands = self.bands[arm][r]
+        bands[band] = bands[band].plus(Sums.of(len(fresh), dose, float(fresh.sum())))
+        pairs = read(old - old % 2, new - new % 2)
         _pair(self.noise[arm, r], pairs[::2], pairs[1::2], 2)
         h = n // 2  # for the drift, place j of the first half goes with place j of the second
         begin, end = max(old - h, 0), min(new - h, h)
         if end > begin:
-            _pair(self.drift[arm, r], x[begin:end], x[begin + h : end + h], 1)
+            _pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
+
+    def _look_past(self, record: Record, subjects: Sequence[int], arm: int, band: int, dose: float, low: float) -> None:
+        """Harms after one that is missing, which is taken at its lowest, if few are."""
+        harm, seen, missing, extra = record.harm, list[float](), 0, 0
+        for s in subjects:
+            if s in record.gone or s in record.other:
+                continue
+            if harm[s] == harm[s]:
+                seen += [low] * extra + [harm[s]]
+                missing, extra = missing + extra, 0
+            else:
+                extra += 1
+            if missing + extra > MISSING:
+                break
+        if seen:
+            self.after[arm] = band, Sums.of(len(seen), dose, math.fsum(seen))
+            self.touched.add(arm)
+
+    def _lowest(self, record: Record) -> float | None:
+        ranges = record.setup.get("plausible") or {}
+        if self.binary[1] or "harm" in ranges:
+            return 0.0 if self.binary[1] else float(ranges["harm"][0])
+        return -5 * self.sigma[1] if self.problem.shape == "linear" else None
 
     def alarms(self) -> Iterator[Alarm]:
-        """What is out of bounds now, of the arms that changed since all was well."""
+        """What is out of bounds now; in long studies not after each reading but after a twentieth more of an arm's."""
+        changed = False
         for arm in sorted(self.touched):
-            found = list(self._look(arm))
-            if not found:
-                self.touched.discard(arm)
-            yield from found
+            count = sum(s.n for s in self.bands[arm][1]) + (self.after[arm][1].n if arm in self.after else 0.0)
+            if abs(count - self.looked[arm]) >= 0.05 * count:
+                self.known[arm], self.looked[arm], changed = self._look(arm), count, True
+        if changed or self.alarmed:
+            self.alarmed = [*self._joint(), *(alarm for arm in sorted(self.touched) for alarm in self._alone(arm))]
+        if not self.alarmed:
+            self.touched.clear()
+        yield from self.alarmed
 
-    def _look(self, arm: int) -> Iterator[Alarm]:
-        p, it = self.problem, self.problem.arms[arm]
-        d = len(p.arms)
+    def _look(self, arm: int) -> dict[Any, float]:
+        """Log of an arm's wealth in each test; of those with a number that is not known, at most that."""
+        found: dict[Any, float] = {"start": self._start(arm), "certified": self._certified(arm)}
+        groups = [(_running(bands), _running(bands[::-1])) for bands in self.bands[arm]]
+        return found | {key: self._contrast(arm, key, groups[key[1]], True) for key in self.keys}
 
-        def alarm(watch: str, reading: str, message: str) -> Alarm:
-            return Alarm(watch, arm, reading, self.level[watch], f"{watch}: {it.name}: {message}")
+    def _joint(self) -> Iterator[Alarm]:
+        """Half of the stake is on one arm, half on all of them: the product of their bets."""
+        for watch in ("start", "certified"):
+            found = [known.get(watch, 0.0) for known in self.known]
+            if _one_or_all(found) >= math.log(1 / self.level[watch]):
+                arm = found.index(max(found))
+                yield self._alarm(watch, arm, 1, self._words(watch, arm))
+        goal = math.log(len(self.keys) / self.level["line"])
+        for key in self.keys:
+            most = [known.get(key, 0.0) for known in self.known]
+            if max(most) < goal and sum(most) < goal:
+                continue
+            each = [bands[key[1]] for bands in self.bands]
+            found = [self._contrast(arm, key, (_running(b), _running(b[::-1])), False) for arm, b in enumerate(each)]
+            if _one_or_all(found) >= goal:
+                arm = found.index(max(found))
+                yield self._alarm(key[0], arm, key[1], self._words(key, arm))
 
-        alpha = self.level["start"] / (d * 2 * (BANDS + 1))
+    def _alone(self, arm: int) -> Iterator[Alarm]:
+        d = len(self.problem.arms)
         for r, reading in enumerate(READINGS):
-            seen = np.flatnonzero(self.n[arm, r])
-            n = self.n[arm, r, seen]
-            mean, dose = self.sum[arm, r, seen] / n, self.dose[arm, r, seen] / n
-            radius = self.sigma[r] * np.array([mixture_radius(k, alpha) for k in n.tolist()]) / n
-            low, high = mean - radius, mean + radius
-            if reading == "harm":
-                if len(seen) and seen[0] == 0 and low[0] > p.limit:
-                    said = (
-                        f"harm at the start dose {it.start:.4g} is at least {low[0]:.4g}, above the limit {p.limit:.4g}"
-                    )
-                    yield alarm("start", reading, said)
-                over = np.flatnonzero(low > p.ceiling)
-                if len(over):
-                    k = over[0]
-                    said = (
-                        f"harm at doses of about {dose[k]:.4g} is at least {low[k]:.4g}, and {p.ceiling:.4g} is allowed"
-                    )
-                    yield alarm("certified", reading, said)
-            if len(seen) > 1:
-                fall = low[:, None] - high[None, :]  # of the higher dose against the lower one: must not be above 0
-                i, j = np.unravel_index(np.argmax(np.triu(fall, 1)), fall.shape)
-                if i < j and fall[i, j] > 0:
-                    said = f"{reading} falls from at least {low[i]:.4g} at dose {dose[i]:.4g}"
-                    yield alarm("falling", reading, f"{said} to at most {high[j]:.4g} at {dose[j]:.4g}")
-                if p.shape == "linear":
-                    i, j = np.argmax(low / dose), np.argmin(high / dose)
-                    if low[i] / dose[i] > high[j] / dose[j]:
-                        said = f"{reading} per dose is at least {low[i] / dose[i]:.4g} at {dose[i]:.4g}"
-                        yield alarm("line", reading, f"{said} and at most {high[j] / dose[j]:.4g} at {dose[j]:.4g}")
-                elif reading == "harm":
-                    rise = low[None, :] - high[:, None] - it.lipschitz * (dose[None, :] - dose[:, None])
-                    i, j = np.unravel_index(np.argmax(np.triu(rise, 1)), rise.shape)
-                    if i < j and rise[i, j] > 0:
-                        said = f"harm rises by at least {low[j] - high[i]:.4g} from dose {dose[i]:.4g} to {dose[j]:.4g}"
-                        yield alarm("steep", reading, f"{said}: faster than {it.lipschitz:g} a unit")
-            pairs, squares = self.noise[arm, r]
+            pairs, squares = self.noise[arm, r].tolist()
             if noise_evidence(pairs, squares / self.sigma[r] ** 2) >= math.log(2 * d / self.level["noise"]):
                 said = f"{reading} scatters with sigma about {math.sqrt(squares / pairs):.4g}"
-                yield alarm("noise", reading, f"{said}, declared {self.sigma[r]:.4g}")
-            pairs, change = self.drift[arm, r]
-            if pairs and abs(change) > self.sigma[r] * mixture_radius(pairs, self.level["drift"] / (2 * d)):
-                said = (
-                    f"{reading} changes over time: by about {change * math.sqrt(2) / pairs:+.3g} within half a cohort"
+                yield self._alarm("noise", arm, r, f"{said}, declared {self.sigma[r]:.4g}")
+            pairs, change = self.drift[arm, r].tolist()
+            both = [one_sided(sign * change / self.sigma[r], pairs, 1.0) for sign in (1, -1)]
+            if pairs and _mean(both) >= math.log(2 * d / self.level["drift"]):
+                by = change * math.sqrt(2) / pairs
+                yield self._alarm(
+                    "drift", arm, r, f"{reading} changes over time: by about {by:+.3g} within half a cohort"
                 )
-                yield alarm("drift", reading, said)
+
+    def _alarm(self, watch: str, arm: int, r: int, said: str) -> Alarm:
+        return Alarm(watch, arm, READINGS[r], self.level[watch], f"{watch}: {self.problem.names[arm]}: {said}")
+
+    def _harms(self, arm: int) -> list[Sums]:
+        bands = list(self.bands[arm][1])
+        if arm in self.after:
+            band, more = self.after[arm]
+            bands[band] = bands[band].plus(more)
+        return bands
+
+    def _start(self, arm: int) -> float:
+        """Harm at the start dose is at most the limit, so at dose a at most a limit/start, or limit + K (a - start)."""
+        p, it = self.problem, self.problem.arms[arm]
+        groups = _running(self._harms(arm))
+        if p.shape == "linear":
+            return _mean([self.wealth(arm, 1, s, 0.0, p.limit / it.start, 1) for s in (groups[0], groups[-1])])
+        return _mean([self.wealth(arm, 1, s, p.limit - it.lipschitz * it.start, it.lipschitz, 1) for s in groups])
+
+    def _certified(self, arm: int) -> float:
+        """Harm at doses that were certified is at most limit + slack."""
+        groups = _running(self._harms(arm)[::-1])
+        return _mean([self.wealth(arm, 1, s, self.problem.ceiling, 0.0, 1) for s in groups])
+
+    def _contrast(self, arm: int, key: Key, groups: tuple[list[Sums], list[Sums]], quick: bool) -> float:
+        """Log of the wealth that readings above a dose are higher (lower) than those up to it say, at the least
+        favourable m: m a is the mean in the linear shape, else m, or for `steep` m + K (a - the dose). If `quick`, at
+        an m that is nearly so."""
+        watch, r, j, sign = key
+        edge, l, h = float(self.edges[arm][j]), groups[0][j], groups[1][BANDS - j - 1]
+        if not l.n or not h.n:
+            return 0.0
+        linear, K = watch == "line", self.problem.arms[arm].lipschitz if watch == "steep" else 0.0
+
+        def total(m: float) -> float:
+            fixed, slope = (0.0, m) if linear else (m - K * edge, K)
+            return self.wealth(arm, r, l, fixed, slope, -sign) + self.wealth(arm, r, h, fixed, slope, sign)
+
+        if linear:
+            (a, va), (b, vb) = ((s.ax / s.aa, s.aa) for s in (l, h))
+        else:
+            (a, va), (b, vb) = (((s.x - K * (s.a - edge * s.n)) / s.n, s.n) for s in (l, h))
+        begin, end = min(a, b), max(a, b)
+        for _ in range(0 if quick else 40):  # the sum is convex in m
+            one, two = begin + 0.382 * (end - begin), begin + 0.618 * (end - begin)
+            begin, end = (begin, two) if total(one) <= total(two) else (one, end)
+        return total((va * a + vb * b) / (va + vb) if quick else (begin + end) / 2)
+
+    def _words(self, key: Any, arm: int) -> str:
+        p, it = self.problem, self.problem.arms[arm]
+        every = _running(self._harms(arm))
+        if key == "start":
+            s = every[-1] if p.shape == "linear" else next(s for s in every if s.n)
+            mean = it.start * s.ax / s.aa if p.shape == "linear" else s.x / s.n
+            return f"harm at the start dose {it.start:.4g} is about {mean:.4g}, above the limit {p.limit:.4g}"
+        if key == "certified":
+            s = next(s for s in reversed(self._harms(arm)) if s.n)
+            return f"harm at doses of about {s.a / s.n:.4g} is about {s.x / s.n:.4g}, and {p.ceiling:.4g} is allowed"
+        watch, r, j, _ = key
+        l, h = _running(self.bands[arm][r])[j], _running(self.bands[arm][r][::-1])[BANDS - j - 1]
+        was, now = (s.ax / s.aa if watch == "line" else s.x / s.n for s in (l, h))
+        what = f"{READINGS[r]} per dose" if watch == "line" else READINGS[r]
+        said = f"{what} goes from about {was:.4g} at doses up to {self.edges[arm][j]:.4g} to {now:.4g} above"
+        return f"{said}: faster than {it.lipschitz:g} a unit" if watch == "steep" else said
+
+    def wealth(self, arm: int, r: int, s: Sums, fixed: float, slope: float, sign: int) -> float:
+        """Log of the wealth from bets that readings are above (below) a mean of fixed + slope a."""
+        if not s.n:
+            return 0.0
+        if self.binary[r]:
+            q = min(max((fixed * s.n + slope * s.a) / s.n, 0.0), 1.0)  # the product is least where all are at one dose
+            logs = [sign * g * s.x - s.n * math.log1p(q * math.expm1(sign * g)) for g in ODDS]
+            return _mean(logs)
+        if self.problem.shape == "linear" and not fixed:  # weighted by the dose: more of it tells more of a slope
+            unit = self.problem.arms[arm].start ** 2
+            return one_sided(sign * (s.ax - slope * s.aa) / self.sigma[r], s.aa, unit)
+        return one_sided(sign * (s.x - fixed * s.n - slope * s.a) / self.sigma[r], s.n, 1.0)
+
+
+def _one_or_all(logs: Sequence[float]) -> float:
+    return _mean([_mean(logs), math.fsum(logs)])
+
+
+def one_sided(s: float, v: float, unit: float) -> float:
+    """Robbins' normal mixture, one-sided: s a sum of 1-sub-Gaussian mean-0 terms with weights, v of their squares."""
+    logs = []
+    for rho in RHO:
+        all_, z = v + rho * unit, s / math.sqrt(v + rho * unit)
+        tail = math.log(0.5 * math.erfc(-z / math.sqrt(2))) if z > -30 else -0.5 * z * z - math.log(-z * 2.5066282746)
+        logs.append(0.5 * math.log(4 * rho * unit / all_) + 0.5 * z * z + tail)
+    return _mean(logs)
+
+
+def _mean(logs: Sequence[float]) -> float:
+    """The log of the mean of exponentials."""
+    top = max(logs)
+    return top + math.log(math.fsum(math.exp(x - top) for x in logs) / len(logs))
+
+
+def _running(bands: Sequence[Sums]) -> list[Sums]:
+    found, total = [], Sums()
+    for s in bands:
+        total = total.plus(s) if s.n else total
+        found.append(total)
+    return found
 
 
 def _pair(into: Any, a: Any, b: Any, power: int) -> None:
@@ -173,15 +338,10 @@ def _pair(into: Any, a: Any, b: Any, power: int) -> None:
     into[1] += (difference**power).sum()
 
 
-def mixture_radius(n: float, alpha: float) -> float:
-    """Robbins' normal mixture: P(some n has |sum of n 1-sub-Gaussian, mean-0 terms| above this) <= alpha."""
-    return math.sqrt((n + RHO) * (2 * math.log(1 / alpha) + math.log1p(n / RHO)))
-
-
 def noise_evidence(pairs: float, squares: float) -> float:
     """The log of a supermartingale: a 1-sub-Gaussian mean-0 D has E exp(s D^2/2) <= (1 - s)^(-1/2); mixed over s."""
     logs = TILTS * squares / 2 + pairs * np.log1p(-TILTS) / 2
-    return float(np.logaddexp.reduce(logs) - math.log(len(TILTS)))
+    return _mean(logs.tolist())
 
 
 def _edges(problem: Problem, arm: int) -> Any:
@@ -191,3 +351,6 @@ def _edges(problem: Problem, arm: int) -> Any:
         ratio = it.largest / it.start if math.isfinite(it.largest) else 2.0**BANDS
         return it.start * np.maximum(ratio, 1.0) ** (np.arange(BANDS) / BANDS)
     return it.start + (it.largest - it.start) * np.arange(BANDS) / BANDS
+
+
+__all__ = ["WATCHES", "Alarm", "Watches"]

@@ -1,0 +1,91 @@
+"""What to do if it had to end now. Estimates, no certificates; only `p` has a theorem (docs/guarantees.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array
+from ..problem import Noise, Problem
+
+
+def isotonic(total: Array, count: Array) -> Array:
+    """Means of the levels along the last axis that never fall, nearest to the readings (weighted by their number).
+
+    The min-max formula: of level l, the largest over i <= l of the least over j >= l of the mean of levels i to j. A
+    level without readings takes after the nearest below it that has some.
+    """
+    xp, L = array_namespace(total), total.shape[-1]
+    n, y = xp.astype(count, xp.float64), total
+    ends = [xp.cumulative_sum(x, axis=-1, include_initial=True) for x in (n, y)]
+    n, y = (x[..., None, 1:] - x[..., :-1, None] for x in ends)  # (..., i, j): of levels i to j
+    mean = xp.where(n > 0, y / xp.where(n > 0, n, 1.0), xp.inf)
+    least = (xp.min(mean[..., : l + 1, l:], axis=-1) for l in range(L))
+    found = xp.stack([xp.max(xp.where(xp.isinf(x), -xp.inf, x), axis=-1) for x in least], axis=-1)
+    some = xp.sum(xp.astype(count, xp.float64), axis=-1, keepdims=True) > 0
+    return xp.where(some, found, xp.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
+    effect and harm there with 95% intervals (of that dose alone, without promise), the certified dose beside it (nan:
+    none), and p, the error probability that the data support: the least delta at which this arm would have been named.
+    """
+
+    arm: Array
+    dose: Array
+    certified: Array
+    p: Array
+    effect: Array
+    harm: Array
+    effect_interval: tuple[Array, Array]
+    harm_interval: tuple[Array, Array]
+    claims: Array  # (trials, arms): the p of "this arm is best"; an arm that is stopped has none left
+
+    def words(self, problem: Problem, level: float = 0.1, trial: int = 0) -> str:
+        """The recommendation in two sentences, for arms excluded at this level."""
+        best = int(self.arm[trial])
+        arm, certified = problem.arms[best], float(self.certified[trial])
+        sure = "" if math.isnan(certified) else f" (certified up to {arm.label(certified)})"
+        out, left = list[str](), list[str]()
+        for k, name in enumerate(problem.names):
+            if k != best:
+                p = min(1.0, float(self.claims[trial, k]))
+                (out if p <= level else left).append(name if p <= level else f"{name} (p = {p:.2g})")
+        said = f"The data exclude {_listed(out)} at the {level:.0%} level" if out else "The data exclude no other arm"
+        said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""
+        return f"Best supported: {arm.name} at {arm.label(float(self.dose[trial]))}{sure}. {said}."
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def supported(against: Array, out: Array, arm: Array) -> Array:
+    """p of naming `arm`: over the other arms, those `out` apart, the largest of 1 over the most evidence against "it is
+    best" there ever was. `against` is its log, (trials, arms)."""
+    xp = array_namespace(against)
+    others = (xp.arange(against.shape[1], device=device(against)) != arm[:, None]) & ~out
+    return xp.exp(xp.minimum(xp.max(xp.where(others, -against, -xp.inf), axis=1), xp.zeros_like(against[:, 0])))
+
+
+def wilson(total: Array, n: Array) -> tuple[Array, Array]:
+    """The 95% interval of Wilson (1927) for a rate; everything where there are no readings."""
+    xp, z2 = array_namespace(total), 1.96**2
+    rate = total / xp.maximum(n, 1.0)
+    half = 1.96 * xp.sqrt(rate * (1 - rate) * n + z2 / 4) / (n + z2)
+    middle = (total + z2 / 2) / (n + z2)
+    return middle - half, middle + half
+
+
+def interval(noise: Noise, total: Array, n: Array) -> tuple[Array, Array]:
+    """A 95% interval for a mean of n readings."""
+    if noise.kind == "bernoulli":
+        return wilson(total, n)
+    xp = array_namespace(total)
+    some = n > 0
+    mean, half = total / xp.where(some, n, 1.0), 1.96 * noise.scale / xp.sqrt(xp.where(some, n, 1.0))
+    return xp.where(some, mean - half, -xp.inf), xp.where(some, mean + half, xp.inf)

@@ -1,0 +1,125 @@
+"""What people type and what is printed of it: names, reasons, tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..problem import SurefootError
+
+COLUMNS = ("id", "effect", "harm", "dose", "key", "confirm")  # of a table of readings; the last three may be left out
+NAME = 60  # characters that a name may have
+
+# Letters of other scripts that look like Latin ones, and digits that look like letters
+TWINS = str.maketrans(
+    "АВЕЅІЈКМНОРСТХУаеіјорсухѕӏԁɡΑΒΕΖΗΙΚΜΝΟΡΤΥΧοινρα01|_",  # noqa: RUF001
+    "ABESIJKMHOPCTXYaeijopcyxsldgABEZHIKMNOPTYXoivpaoll-",
+)
+
+
+def line(what: str, value: Any, most: int = NAME) -> str:
+    """A line of text that can be printed, without blanks around it."""
+    good = isinstance(value, str) and value.strip() and len(value) <= most and value.isprintable()
+    if not good:
+        shown_ = ascii(value) if not isinstance(value, str) or len(value) < 100 else f"{len(value):,} characters"
+        raise SurefootError(f"{what} must be a line of 1 to {most:,} characters that can be printed; got {shown_}")
+    return str(value).strip()
+
+
+def file(value: Any) -> Path:
+    """The path of a file."""
+    if not isinstance(value, (str, Path)) or not str(value).strip() or "\0" in str(value):
+        raise SurefootError(f"the path of a file is needed; got {value!a}")
+    return Path(value)
+
+
+def reason(value: Any) -> str:
+    return line("a reason", value, 10_000)
+
+
+def skeleton(name: str) -> str:
+    """What is left of a name to the eye."""
+    plain = unicodedata.normalize("NFKD", name)
+    kept = "".join(c for c in plain if not unicodedata.combining(c) and not c.isspace())
+    return kept.translate(TWINS).casefold().replace("i", "l").replace("rn", "m").replace("vv", "w")
+
+
+def distinct(what: str, names: Iterable[str]) -> None:
+    """Refuse names that look alike."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(skeleton(name), name)) != name:
+            raise SurefootError(f"{what} {other!r} and {name!r} look alike: choose names that nobody can mix up")
+
+
+def shown(value: Any) -> str:
+    """For a terminal: control characters and marks that turn the direction of writing as their codes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+
+    def cell(x: Any) -> Any:
+        return f"'{x}" if isinstance(x, str) and x.lstrip()[:1] in ("=", "+", "-", "@", "\t", "\r", "|") else x
+
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else ["id"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: cell(x) for key, x in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def table(rows: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of readings with a name each for error messages."""
+    if isinstance(rows, (str, Path)):
+        yield from _from_csv(file(rows))
+        return
+    if hasattr(rows, "to_dict"):  # a data frame
+        rows = rows.to_dict("records")
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise SurefootError(f"tell_many takes the path of a CSV file or a table of rows; got {rows!r}")
+    found: list[Any] = list(rows)
+    for k, row in enumerate(found, 1):
+        if not isinstance(row, Mapping) or set(row) - set(COLUMNS):
+            raise SurefootError(f"row {k} must be a mapping with the keys {', '.join(COLUMNS)}; got {row!r}")
+    yield from ((f"row {k}", dict(row)) for k, row in enumerate(found, 1))
+
+
+def _from_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            head = [name.strip() for name in next(reader, [])]
+            for what, names in (
+                ("lacks the column", [n for n in COLUMNS[:3] if n not in head]),
+                ("has a column that means nothing here:", [n for n in head if n not in COLUMNS]),
+                ("has a column twice:", sorted({n for n in head if head.count(n) > 1})),
+            ):
+                if names:
+                    raise SurefootError(
+                        f"{path} {what} {', '.join(map(repr, names))}; columns are {', '.join(COLUMNS)}"
+                    )
+            for cells in reader:
+                if not cells:
+                    continue
+                row: dict[str, Any] = dict(zip(head, (c.strip() or None for c in cells), strict=False))
+                if len(cells) != len(head):
+                    row = {"id": f"{len(cells)} cells instead of {len(head)}"}
+                for name in ("effect", "harm", "dose"):
+                    if row.get(name) is not None:
+                        with suppress(ValueError):  # else it is told as it stands, and refused with its name
+                            row[name] = float(row[name])
+                yield f"line {reader.line_num}", row
+    except (OSError, ValueError) as error:
+        if isinstance(error, SurefootError):
+            raise
+        said = f"cannot read {path}: {error.strerror or error}" if isinstance(error, OSError) else ""
+        raise SurefootError(said or f"{path} is not a CSV file: {error}") from error
+    except csv.Error as error:
+        raise SurefootError(f"{path} is not a CSV file: {error}") from error

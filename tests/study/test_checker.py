@@ -1,0 +1,269 @@
+"""The checker agrees with the designs on every dose and every ending, and stops a design that is too sure of itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from surefoot import CASES, Arm, Noise, Problem, Study, case, make
+from surefoot.designs import DESIGNS, Design, SafeBAILinear
+from surefoot.designs.linear_evidence import LinearEvidence
+from surefoot.designs.surefoot import SurefootLinear
+from surefoot.study import checker
+from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
+from surefoot.study.fold import certified, default, plain, stakes_of, theorem_of
+from surefoot.study.study import Study as Live
+
+from .subjects import problem, run, subjects
+
+LIVE = [name for name in DESIGNS if theorem_of(make(name)) in THEOREMS]
+BANK = [
+    (design, name)
+    for name, it in CASES.items()
+    if it.claim
+    for design in LIVE
+    if make(design).shape == case(name)[0].shape
+]
+
+
+def played(p: Problem, truth: Any, design: Design, seed: int, most: int) -> Iterator[tuple[Any, Any, Given, Any]]:
+    """A trial of the design: state, cohort, the cohort as it would be published, the state after it."""
+    from surefoot.designs.base import RUNNING, Outcome
+
+    rng, state = np.random.default_rng(seed), design.start(p)
+    for number in range(1, most + 1):
+        if state.ending[0] != RUNNING:
+            return
+        cohort = design.ask(state)
+        data = {"dose": cohort.dose[0].tolist(), "n": cohort.n[0].tolist(), "stakes": stakes_of(design, state, cohort)}
+        given = Given(number, 1, {**data, "n": [0] * len(p.arms)}, 1)
+        given.n = data["n"]
+        effect, harm, _ = truth.draw(rng, p, cohort.dose, cohort.n, state.pulls)
+        given.came = {
+            (i, a): (k, float(effect[0, i]), float(harm[0, i]))
+            for i, (a, k) in enumerate(zip(given.dose, given.n, strict=True))
+            if k
+        }
+        after = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
+        yield state, cohort, given, after
+        state = after
+
+
+@pytest.mark.parametrize("chosen, name", BANK)
+def test_certifies_what_the_design_asks_for_and_concludes_what_it_concludes(chosen: str, name: str) -> None:
+    """Every catalogue case: scalar code and arrays agree to 1e-9 on doses, and on who is out when.
+
+    Of the paper's designs the checker's radius has the number of pulls rounded up: its bound may be a hair below the
+    design's; never above.
+    """
+    p, truth = case(name)
+    design, theorem = make(chosen), THEOREMS[theorem_of(make(chosen))](plain(p), {})
+    for state, cohort, given, after in played(p, truth, design, 3, 60):
+        theorem.publish(given.dose, given.stakes)
+        for arm, dose in enumerate(given.dose):
+            if cohort.n[0, arm]:
+                assert theorem.refusal(arm, dose) is None
+            if not isinstance(theorem, Staged):
+                assert math.isclose(theorem.certified(arm), certified(design, state)[arm], rel_tol=CLOSE)
+        theorem.take(given)
+        for arm in np.flatnonzero((after.standing != state.standing)[0]).tolist():
+            assert theorem.out(arm) is not None
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_refuses_a_dose_that_is_a_hair_too_high(name: str) -> None:
+    """One in a million above what is certified."""
+    design = make(name)
+    p = problem(design.shape)
+    theorem = THEOREMS[theorem_of(design)](plain(p), {})
+    seen = 0
+    for _, _, given, _ in played(p, subjects(p).truth, design, 5, 40):
+        theorem.publish(given.dose, given.stakes)
+        for arm in range(len(p.arms)):
+            most = theorem.certified(arm)
+            if p.arms[arm].start < most < p.arms[arm].largest:
+                seen += 1
+                assert theorem.refusal(arm, most) is None and theorem.refusal(arm, most * (1 + 1e-6)) is not None
+        theorem.take(given)
+    assert seen > 3
+
+
+@dataclass(frozen=True)
+class Overconfident(SafeBAILinear):
+    """Raises its doses by 1%."""
+
+    def decide(self, s: Any) -> Any:
+        after = super().decide(s)
+        return replace(after, dose=np.minimum(after.dose * 1.01, 1.0))
+
+
+class TooSure(LinearEvidence):
+    """Certifies 1% more than it may."""
+
+    def certified(self, state: Any) -> Any:
+        return np.where(state.safe > 0.2, np.minimum(state.safe * 1.01, 1.0), state.safe)
+
+
+@dataclass(frozen=True)
+class OverconfidentPooled(SurefootLinear):
+    evidence: ClassVar[Any] = TooSure()
+
+    def plan(self, state: Any, u: Any) -> Any:
+        cohort = super().plan(state, u)
+        return replace(cohort, dose=self.evidence.certified(state))
+
+
+@pytest.mark.parametrize("kind", [Overconfident, OverconfidentPooled])
+def test_a_dose_that_only_the_design_certifies_is_not_released(kind: type[Design], monkeypatch: Any) -> None:
+    """1% too high, in every one of 100 studies."""
+    monkeypatch.setitem(DESIGNS, kind.name, kind)
+    p = problem(sigma=2.0 if kind is Overconfident else 0.2)  # so many pulls that rounding their number up is nothing
+    for seed in range(100):
+        study = Study.create("sqlite://", "s", p, design=kind.name, seed=seed, watch="warn")
+        run(study, subjects(p, seed))
+        view = study.view
+        pause = study.log()[-1]
+        if seed < 3:
+            assert view.standing == "paused" and pause.data["by"] == "checker" and "not certified" in str(pause.reason)
+            study.resume("we trust the design")
+            assert study.view.standing == "paused", "it cannot be talked into it"
+        for given, theorem in view.replay():  # nothing that was released lacks the checker's word
+            for arm, n in enumerate(given.n if given else ()):
+                assert given is None or not n or theorem.refusal(arm, given.dose[arm]) is None
+        raised = [a for g in view.cohorts for a in g.dose if 0.2 < a < 1.0]
+        assert not raised, "every dose above the start was 1% too high"
+
+
+def test_an_ending_that_only_the_design_sees_is_not_recorded(monkeypatch: Any) -> None:
+    monkeypatch.setattr(checker.SurefootLinear, "out", lambda self, arm: None)
+    p = problem()
+    study = run(Study.create("sqlite://", "s", p, "surefoot-linear", seed=1, watch="warn"), subjects(p))
+    assert study.view.standing == "paused" and "may still be the best" in str(study.log()[-1].reason)
+    assert study.status()["winner"] is None and study.certificate().content["concluded"]["winner"] is None
+
+
+def lively(study: Live, people: Any, seed: int, most: int) -> None:
+    """Tell a study with all that may happen: part of a reading, other doses, drop-outs, corrections, pauses."""
+    rng = random.Random(seed)
+    done: list[str] = []
+    while (asked := study.ask()) and len(done) < most:
+        rows = []
+        for a in rng.sample(asked, min(len(asked), rng.randint(1, 40))):
+            what = rng.random()
+            if what < 0.03:
+                study.void(a.id, "left")
+                if study.view.standing == "paused":
+                    study.resume("go on", voids={"effect": 0.0, "harm": 1.0} if rng.random() < 0.5 else None)
+                continue
+            rows.append({"id": a.id, **people.read(a), "dose": rng.uniform(0.05, 1.0) if what < 0.08 else None})
+        study.tell_many(rows)
+        done += [row["id"] for row in rows]
+        if done and rng.random() < 0.1:
+            id = rng.choice(done)
+            row = next(r for r in study.readings() if r["id"] == id)
+            new = 1.0 - row["harm"] if study.view.setup["voids"] == "worst" else row["harm"] + rng.gauss(0, 0.3)
+            study.correct(row["id"], harm=new, reason="typo")
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_agrees_on_random_studies(name: str) -> None:
+    """With voids, corrections, other doses and partial cohorts; 1,000 of each design: python -m tests.study.agree."""
+    for seed in range(3):
+        agree(name, seed)
+
+
+def agree(name: str, seed: int) -> int:
+    design = make(name)
+    p = problem(design.shape, sigma=0.1, binary=seed % 2 == 1)
+    study = Study.create("sqlite://", "s", p, name, seed=seed, watch="warn", lift="anyone")
+    lively(study, subjects(p, seed), seed, 250)
+    view = study.view
+    assert not [e.reason for e in view.notes if e.data.get("by") == "checker"]
+    if not isinstance(view.theorem, Staged):
+        for arm, safe in enumerate(certified(view.design, view.state)):
+            assert math.isclose(view.theorem.certified(arm), safe, rel_tol=CLOSE), (seed, arm)
+    report = study.verify(head=view.hash)
+    assert report["ok"], report["message"]
+    alone = checker.check(study.log())
+    assert alone["ok"], alone["message"]
+    return len(view.cohorts)
+
+
+def test_runs_alone_on_any_python(tmp_path: Path) -> None:
+    """One file, the standard library, no package: what it says, and what it does with a file that was changed."""
+    p = problem()
+    study = run(Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn"), subjects(p))
+    data = study.export()
+    (tmp_path / "study.json").write_text(json.dumps(data))
+    (tmp_path / "checker.py").write_text(Path(checker.__file__).read_text())
+
+    def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-I", "-S", "checker.py", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    done = alone("study.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "A is the best arm" in done.stdout and "Consistent, not authenticated" in done.stdout
+    assert alone("study.json", "--head", study.view.hash).returncode == 0
+    assert alone("study.json", "--head", "0" * 64).returncode == 1
+    assert alone("none.json").returncode == 2 and alone().returncode == 2
+    data["events"][3]["payload"] = data["events"][3]["payload"].replace("0.", "1.")
+    (tmp_path / "study.json").write_text(json.dumps(data))
+    done = alone("study.json")
+    assert done.returncode == 1 and "event 4 was changed" in done.stdout
+
+
+def test_imports_nothing_but_the_standard_library() -> None:
+    import ast
+
+    tree = ast.parse(Path(checker.__file__).read_text())
+    names = [n.module if isinstance(n, ast.ImportFrom) else n.names[0].name
+             for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]  # fmt: skip
+    assert {str(name).split(".")[0] for name in names} <= set(sys.stdlib_module_names)
+
+
+def test_refuses_doses_beyond_the_largest_and_between_levels() -> None:
+    arm = Arm("A", 0.1, 1.0, levels=(0.1, 0.5, 0.9))
+    p = Problem((arm, replace(arm, name="B")), 1.0, "linear", Noise("gaussian", 1.0))
+    theorem = THEOREMS["safebai-linear/1"](plain(p), {})
+    assert "levels" in str(theorem.refusal(0, 0.4))
+    assert "largest" in str(theorem.refusal(0, 1.1))
+    assert "largest" in str(theorem.refusal(0, math.nan))
+    assert theorem.refusal(0, 0.1) is None, "the start dose is known to be safe"
+    assert "not certified" in str(theorem.refusal(0, 0.5))
+
+
+def test_stages_wait_for_what_was_asked() -> None:
+    p = problem()
+
+    def shown(*cohorts: tuple[float, int, int, float, int]) -> int:
+        theorem: Any = THEOREMS["safebai-linear/1"](plain(p), {})
+        for dose, want, number, given_dose, n in cohorts:
+            given = Given(1, 1, {"dose": [dose] * 3, "n": [0] * 3, "stakes": [[want, number], None, None]}, 1)
+            given.n, given.came = [want, 0, 0], {(0, given_dose): (n, 0.0, 0.1 * n)}
+            theorem.publish(given.dose, given.stakes)
+            theorem.take(given)
+        return len(theorem.shown)
+
+    assert shown((0.2, 4, 1, 0.2, 4)) == 1
+    assert shown((0.2, 4, 1, 0.2, 3)) == 0
+    assert shown((0.2, 4, 1, 0.2, 3), (0.2, 4, 1, 0.2, 1)) == 1
+    assert shown((0.2, 4, 1, 0.2, 5)) == 0, "more than was asked for is set aside"
+    assert shown((0.2, 4, 1, 0.3, 4)) == 0, "and so is another dose"
+    assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 2, 0.3, 4)) == 2
+    assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 1, 0.3, 4)) == 1, "a number that is used again replaces what had it"
+
+
+def test_each_shape_has_a_design_that_may_run_live() -> None:
+    for shape in ("linear", "monotonic"):
+        assert DESIGNS[default(shape)].shape == shape
