@@ -73,8 +73,9 @@ class Astray(Anyhow):
         xp, p, d = array_namespace(u), state.problem, state.n.shape[1]
         n = xp.astype(xp.floor(0.3 + 40 * spread(u, d, 0) ** 8), xp.int64)
         start, largest = (like(u, x) for x in (p.starts, p.largest))
-        way = xp.floor(9 * spread(u, d, 10) * (1.2 * state.base - 0.2 * start - start) / (largest - start)) / 8
-        return Cohort(start + way * (largest - start), n, self.any_stakes(state, u))
+        step = xp.where(largest > start, (largest - start) / 8, 1.0)  # few doses, so that states stay small
+        dose = start + step * xp.floor(1.2 * spread(u, d, 10) * (state.base - start) / step)
+        return Cohort(dose, n, self.any_stakes(state, u))
 
     def any_stakes(self, state: Any, u: Any) -> Any:
         xp, p, d = array_namespace(u), state.problem, state.n.shape[1]
