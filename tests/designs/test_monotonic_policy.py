@@ -24,14 +24,14 @@ DESIGN = SurefootMonotonic()
 
 class TestConformance(MonotonicSuite):
     design = DESIGN
-    trials = 30
+    trials = 15
 
     @property
     def small(self) -> tuple[Problem, Scenario]:
         return drug()
 
     def simulated(self, name: str) -> Result:
-        return simulate(*case(name, budget=4000), self.design, self.trials, seed=1)
+        return simulate(*case(name, budget=1000), self.design, self.trials, seed=1)
 
 
 def two(gap: float = 0.2, slope: float = 0.5, **changes: Any) -> tuple[Problem, Scenario]:
@@ -58,7 +58,6 @@ def test_is_made_again_from_its_options() -> None:
 
 
 def test_fixed_cohorts_have_their_size() -> None:
-    """But for a first look at a new place."""
     design = make("surefoot-monotonic", growth=0.0, cohort=3, first=3)
     for state, cohort, _, _ in play(design, *two(0.5, noise=Noise("gaussian", 0.05)), trials=3):
         assert set(np.unique(cohort.n)) <= {0, 3}
@@ -96,23 +95,23 @@ def test_no_uncertified_dose_is_asked_for_whatever_was_given() -> None:
 @pytest.mark.parametrize("slope", [0.0, 2.0])
 def test_two_arms_of_nearly_equal_value(slope: float) -> None:
     """Where being wrong is easiest; a budget ends those that would go on for long."""
-    result = simulate(*two(0.002, slope, delta=0.5, budget=1500), DESIGN, 200, seed=3)
-    assert failed(result) <= failures_allowed(200, 0.5, 10)
+    result = simulate(*two(0.002, slope, delta=0.5, budget=1000), DESIGN, 100, seed=3)
+    assert failed(result) <= failures_allowed(100, 0.5, 10)
 
 
 def test_an_effect_that_jumps_above_the_limit() -> None:
     """Pulls of the better arm above the limit look bad for no reason that counts, and of the worse one good."""
     jump, flat = Table((0.0, 0.5, 0.52, 1.0), (0.0, 0.3, 1.0, 1.0)), Table((0.0, 1.0), (0.35, 0.35))
-    problem, scenario = two(delta=0.5, budget=1500)
-    result = simulate(problem, Scenario((jump, flat), scenario.harm), DESIGN, 200, seed=4)
-    assert failed(result) <= failures_allowed(200, 0.5, 10)
+    problem, scenario = two(delta=0.5, budget=1000)
+    result = simulate(problem, Scenario((jump, flat), scenario.harm), DESIGN, 100, seed=4)
+    assert failed(result) <= failures_allowed(100, 0.5, 10)
 
 
 @pytest.mark.parametrize("correlation", [-1.0, 1.0])
 def test_any_dependence_of_the_readings(correlation: float) -> None:
-    problem, scenario = two(0.02, delta=0.5, budget=1500)
+    problem, scenario = two(0.02, delta=0.5, budget=1000)
     tied = Scenario(scenario.effect, scenario.harm, correlation=correlation)
-    assert failed(simulate(problem, tied, DESIGN, 200, seed=5)) <= failures_allowed(200, 0.5, 10)
+    assert failed(simulate(problem, tied, DESIGN, 100, seed=5)) <= failures_allowed(100, 0.5, 10)
 
 
 @pytest.mark.parametrize("options", [{"growth": 0.0, "cohort": 3}, {"growth": 1.0}, {"first": 1}])
