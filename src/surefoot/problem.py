@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,8 @@ class Problem:
     best is good enough. `budget`: the most pulls there may ever be. `refine`: go on with the winner until its largest
     safe dose is known to within this much.
     """
+
+    shared: ClassVar[bool] = True  # by all trials of a batch
 
     arms: tuple[Arm, ...]
     limit: float
