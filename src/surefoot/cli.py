@@ -19,7 +19,7 @@ from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, Design, default, make
 from .problem import Problem, SurefootError
-from .scenario import Scenario, load
+from .scenario import Scenario, load, load_all
 from .simulate import Result
 from .simulate import simulate as run
 
@@ -40,6 +40,13 @@ class Format(StrEnum):
 ScenarioName = Annotated[
     str,
     typer.Argument(metavar="SCENARIO", help="A name from `surefoot scenarios`, or a TOML file.", show_default=False),
+]
+ScenarioNames = Annotated[
+    list[str],
+    typer.Argument(metavar="SCENARIO...", help="Names from `surefoot scenarios`, or TOML files.", show_default=False),
+]
+Budgets = Annotated[
+    str | None, typer.Option(help="The most pulls, several with commas between, `end` for no limit: 60,200,1000,end.")
 ]
 Arms = Annotated[int | None, typer.Option(help="Number of arms, where the scenario scales.")]
 Instance = Annotated[int | None, typer.Option(help="Which one of a random family; 0 by default.")]
@@ -71,6 +78,42 @@ def _case(name: str, arms: int | None, instance: int | None, **changes: Any) -> 
     return problem.but(**changes), scenario
 
 
+def _set(
+    names: Sequence[str], arms: int | None, instance: int | None, **changes: Any
+) -> list[tuple[Problem, Scenario]]:
+    """All truths of these scenarios: a file may hold several."""
+    found = []
+    for name in names:
+        if name in CASES or not Path(name).exists():
+            found.append(_case(name, arms, instance, **changes))
+        else:
+            problem, _ = _case(name, arms, instance, **changes)
+            found += [(problem, truth) for truth in load_all(name)[1]]
+    if len({problem.shape for problem, _ in found}) > 1:
+        raise SurefootError("scenarios of different shapes have no design in common; give those of one shape")
+    return found
+
+
+def budgets_of(text: str | None) -> list[int | None]:
+    """`60,200,end` as numbers; None is to the end."""
+    try:
+        return [None if x.strip() == "end" else int(x) for x in text.split(",")] if text else [None]
+    except ValueError:
+        raise SurefootError(f"budgets are whole numbers with commas between, or `end`; got {text!r}") from None
+
+
+def _tables(
+    problems: Sequence[tuple[Problem, Scenario]], names: Sequence[str], budgets: Sequence[int | None], **how: Any
+) -> list[Characteristics]:
+    """Scenarios x designs x budgets."""
+    return [
+        Characteristics(run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **how))
+        for p, truth in problems
+        for name in names
+        for most in budgets
+    ]
+
+
 def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
     from .experiments import design_for
 
@@ -96,34 +139,40 @@ def print_json(data: dict[str, Any]) -> None:
 
 @app.command()
 def simulate(
-    scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
+    scenario: ScenarioNames, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
     instance: Instance = None, workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Simulate a design on a scenario and print its operating characteristics."""
+    """Simulate a design on one or more scenarios and print its operating characteristics."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
-    problem, truth = _case(scenario, arms, instance, **asked)
-    table = Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
-    _show([table], form, as_json, table.to_dict())
+    tables = [
+        Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
+        for problem, truth in _set(scenario, arms, instance, **asked)
+    ]
+    found = [table.to_dict() for table in tables]
+    _show(tables, form, as_json, found[0] if len(found) == 1 else {"scenarios": found})
 
 
 @app.command()
 def compare(
-    scenario: ScenarioName,
+    scenario: ScenarioNames,
     designs: Annotated[str | None, typer.Option(help="Names, commas between; by default all with a guarantee.")] = None,
+    budgets: Budgets = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
     instance: Instance = None, workers: Workers = 1, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Simulate several designs on one scenario, side by side."""
+    """Simulate several designs on one or more scenarios, at one or more budgets, side by side."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
-    problem, truth = _case(scenario, arms, instance, **asked)
-    fitting = [name for name, kind in DESIGNS.items() if kind.shape == problem.shape and kind().guarantee]
-    names = designs.split(",") if designs else fitting
-    chosen = [_design(name.strip(), problem, truth) for name in names]
-    tables = [Characteristics(run(problem, truth, one, trials, seed, workers=workers)) for one in chosen]
-    _show(tables, form, as_json, {"scenario": truth.name, "designs": [table.to_dict() for table in tables]})
+    problems = _set(scenario, arms, instance, **asked)
+    shape = problems[0][0].shape
+    fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and kind().guarantee]
+    names = [name.strip() for name in designs.split(",")] if designs else fitting
+    tables = _tables(problems, names, budgets_of(budgets), trials=trials, seed=seed, workers=workers)
+    rows = [table.to_dict() for table in tables]
+    whole = [{"scenario": t.name, "designs": [r for r in rows if r["scenario"] == t.name]} for _, t in problems]
+    _show(tables, form, as_json, whole[0] if len(whole) == 1 else {"scenarios": whole})
 
 
 @app.command()
@@ -146,11 +195,22 @@ def check(
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
-        show = Table("design", "scenario", "pulls", "wrong", "unsafe", "failed, 99% upper bound", "promised", "kept")
+        show = Table(
+            "design",
+            "scenario",
+            "pulls",
+            "best named",
+            "wrong",
+            "unsafe",
+            "failed, 99% upper bound",
+            "promised",
+            "kept",
+        )
         for row in sorted(rows, key=lambda row: not row["claim"]):
             kept = ("[red]no[/]" if row in broken else "yes") if row["claim"] else "[dim]outside[/]"
             show.add_row(
-                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['wrong']['rate']:.3%}",
+                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['named_best']['rate']:.1%}",
+                f"{row['wrong']['rate']:.3%}",
                 f"{row['unsafe']['rate']:.3%}", f"{row['failed']['upper']:.3%}",
                 f"{row['delta']:.0%}" if row["claim"] else "", kept,
             )  # fmt: skip
