@@ -44,7 +44,7 @@ def test_help_and_version(run: Any) -> None:
     assert run("--version").out == f"surefoot {surefoot.__version__}\n"
     told = run("--help")
     assert told.code == 0
-    for command in ("simulate", "compare", "check", "theory", "scenarios", "designs", "demo"):
+    for command in ("simulate", "compare", "plan", "advise", "check", "theory", "scenarios", "designs", "demo"):
         assert command in told.out
         assert run(command, "--help").code == 0
 

@@ -198,8 +198,8 @@ def to_markdown(tables: Sequence[Characteristics]) -> str:
     """Side by side, one column a result; of many, one row a result."""
     if len(tables) > SIDE_BY_SIDE:
         rows = [brief(one) for one in tables]
-        lines = list(rows[0]), ["---"] * len(rows[0]), *(row.values() for row in rows)
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+        cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+        return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
     columns = [dict(_plain(t)) for t in tables]
     head = [f"{t.numbers['scenario']}, {t.numbers['design']}" + _at_most(t) for t in tables]
     lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]

@@ -19,7 +19,7 @@ from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, Design, default, make
 from .problem import Problem, SurefootError
-from .scenario import Scenario, load, load_all
+from .scenario import Scenario, has_truth, load, load_all
 from .simulate import Result
 from .simulate import simulate as run
 
@@ -173,6 +173,73 @@ def compare(
     rows = [table.to_dict() for table in tables]
     whole = [{"scenario": t.name, "designs": [r for r in rows if r["scenario"] == t.name]} for _, t in problems]
     _show(tables, form, as_json, whole[0] if len(whole) == 1 else {"scenarios": whole})
+
+
+@app.command()
+def plan(
+    scenario: ScenarioNames,
+    budgets: Budgets = "60,200,1000,end",
+    out: Annotated[Path, typer.Option(help="report.html or report.md; both are written.")] = Path("plan.html"),
+    designs: Annotated[str | None, typer.Option(help="Names, commas between; the first is the one planned.")] = None,
+    trials: Trials = 500, seed: Seed = 0, delta: Delta = None, slack: Slack = None, limit: Limit = None,
+    tolerance: Tolerance = None, workers: Workers = 1, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Write the protocol report: question, design, promise, operating characteristics, decision table."""
+    from .plan import Plan, to_html
+    from .plan import to_markdown as markdown
+    from .theory import impossible
+
+    problems = _set(scenario, None, None, delta=delta, slack=slack, limit=limit, tolerance=tolerance)
+    problem = problems[0][0]
+    if never := impossible(problem):
+        raise SurefootError(f"this cannot be resolved: {never[0]}")
+    if any(p != problem for p, _ in problems):
+        raise SurefootError("a report is about one problem with many truths; these files hold different problems")
+    names = [name.strip() for name in designs.split(",")] if designs else [default(problem.shape)]
+    chosen = [_design(name, problem, problems[0][1]) for name in names]
+    command = ["surefoot", "plan", *scenario, "--budgets", budgets or "end", "--designs", ",".join(names)]
+    command += ["--trials", str(trials), "--seed", str(seed)]
+    changed = {"--delta": delta, "--slack": slack, "--limit": limit, "--tolerance": tolerance}
+    command += [str(x) for key, value in changed.items() if value is not None for x in (key, value)]
+    truths = [truth for _, truth in problems]
+    report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
+    pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
+    for path, text in pages.items():
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
+    print_json({"files": [str(path) for path in pages]}) if as_json else console.print(
+        f"[bold]Open[/] {next(iter(pages))}"
+    )
+
+
+@app.command()
+def advise(
+    scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
+    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 40, seed: Seed = 0,
+    arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
+    instance: Instance = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Can it be resolved, about how many subjects will it take, what costs most, and what would halve it?"""
+    from .advise import advise as look
+
+    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance}
+    truths: list[Scenario | None] = [None]
+    if scenario not in CASES and Path(scenario).exists() and not has_truth(scenario):
+        problem = Problem.load(scenario).but(**{key: value for key, value in asked.items() if value is not None})
+        chosen = make(design or default(problem.shape))
+    else:
+        problems = _set([scenario], arms, instance, **asked)
+        problem, first = problems[0]
+        truths, chosen = [truth for _, truth in problems], _design(design, problem, first)
+    found = [look(problem, truth, chosen, trials, seed) for truth in truths]
+    if as_json:
+        print_json({"advice": [one.to_dict() for one in found]})
+        return
+    for one in found:
+        for line in one.lines():
+            print(line)
 
 
 @app.command()

@@ -346,6 +346,13 @@ def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     return problem, found
 
 
+def has_truth(path: str | Path) -> bool:
+    """Whether a file says anything of the truth, or is a problem alone."""
+    data = read_toml(path)
+    arms = data.get("arms", [])
+    return "scenarios" in data or any(isinstance(arm, dict) and {"effect", "harm"} & arm.keys() for arm in arms)
+
+
 def _merged(where: str, problem: Problem, arms: list[Any], changes: Any) -> list[dict[str, Any]]:
     """The arms with the curves that a scenario gives them, by name."""
     if not isinstance(changes, list) or not all(isinstance(arm, dict) and "name" in arm for arm in changes):

@@ -63,7 +63,9 @@ def impossible(problem: Problem) -> list[str]:
 
 def _wide(problem: Problem, arm: Arm) -> list[tuple[float, float, float]]:
     """The steps between levels that may raise harm by more than the slack: from, to, by how much."""
-    if problem.slack is None or arm.levels is None:
+    if (
+        problem.slack is None or arm.levels is None or problem.shape == "levels"
+    ):  # ordered levels: one above may be tried
         return []
     steps = [(a, b, arm.lipschitz * (b - a)) for a, b in pairwise(arm.levels)]
     return [step for step in steps if step[2] > problem.slack * (1 + 1e-9)]
