@@ -20,7 +20,7 @@ from .test_scenario import EXAMPLE, SET
 def test_what_costs_most() -> None:
     """Half the variance halves a problem that is all noise; no design does with fewer than the bound."""
     problem, truth = easy()
-    found = advise(problem.but(noise=case("paper-linear", 3)[0].noise), truth, make("surefoot-linear"), trials=20)
+    found = advise(problem.but(noise=case("paper-linear", 3)[0].noise), truth, make("surefoot-linear"), trials=12)
     assert found.size is not None and found.least is not None
     assert found.size.ended == 1
     assert 0 < found.least < found.size.mean

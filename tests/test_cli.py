@@ -129,6 +129,9 @@ def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) ->
     assert "best arm named" in shown[0]
     assert "none named" in shown[2]  # no failure, and no answer either
     assert "none named" in run(*command).out
+    usual = run("compare", str(path), "--trials", "2", "--json").json["scenarios"][0]["designs"]
+    assert {row["design"] for row in usual} == {"surefoot-levels", "boin", "three-plus-three"}
+    assert [row["budget"] for row in usual[:4]] == [60, 200, 1000, None]
     both = run("simulate", str(path), "paper-linear", "--trials", "2")
     assert "different shapes" in both.err
     assert len(run("simulate", str(path), "--trials", "2", "--budget", "20", "--json").json["scenarios"]) == 2
@@ -169,7 +172,7 @@ def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     db, out = str(tmp_path / "demo.db"), str(tmp_path / "demo.png")
     told = run("demo", "--out", out, "--db", db)
     assert told.code == 0
-    for word in ("which one works best at its highest safe dose?", "Verdict: best-arm", "beaten in round", "2,000"):
+    for word in ("which one works best at its highest safe dose?", "Verdict: best-arm", "refuted in round", "2,000"):
         assert word in told.out
     assert f"surefoot study status --db {db}" in told.out
     assert Path(out).read_bytes().startswith(b"\x89PNG")

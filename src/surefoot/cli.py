@@ -46,8 +46,10 @@ ScenarioNames = Annotated[
     typer.Argument(metavar="SCENARIO...", help="Names from `surefoot scenarios`, or TOML files.", show_default=False),
 ]
 Budgets = Annotated[
-    str | None, typer.Option(help="The most pulls, several with commas between, `end` for no limit: 60,200,1000,end.")
+    str | None,
+    typer.Option(help="The most pulls, several with commas between, `end` for no limit; on levels 60,200,1000,end."),
 ]
+USUAL = "60,200,1000,end"  # what trials with dose levels can afford, and what it takes
 Arms = Annotated[int | None, typer.Option(help="Number of arms, where the scenario scales.")]
 Instance = Annotated[int | None, typer.Option(help="Which one of a random family; 0 by default.")]
 Trials = Annotated[int, typer.Option(help="Simulated trials.")]
@@ -157,7 +159,9 @@ def simulate(
 @app.command()
 def compare(
     scenario: ScenarioNames,
-    designs: Annotated[str | None, typer.Option(help="Names, commas between; by default all with a guarantee.")] = None,
+    designs: Annotated[
+        str | None, typer.Option(help="Names, commas between; by default all with a guarantee, on levels all.")
+    ] = None,
     budgets: Budgets = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
@@ -167,7 +171,10 @@ def compare(
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
     problems = _set(scenario, arms, instance, **asked)
     shape = problems[0][0].shape
-    fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and kind().guarantee]
+    clinic = shape == "levels" and all(p.noises[1].binary for p, _ in problems)  # what is used today, beside ours
+    fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and (clinic or kind().guarantee)]
+    if shape == "levels" and budget is None:
+        budgets = budgets or USUAL
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     tables = _tables(problems, names, budgets_of(budgets), trials=trials, seed=seed, workers=workers)
     rows = [table.to_dict() for table in tables]
@@ -178,7 +185,7 @@ def compare(
 @app.command()
 def plan(
     scenario: ScenarioNames,
-    budgets: Budgets = "60,200,1000,end",
+    budgets: Budgets = USUAL,
     out: Annotated[Path, typer.Option(help="report.html or report.md; both are written.")] = Path("plan.html"),
     designs: Annotated[str | None, typer.Option(help="Names, commas between; the first is the one planned.")] = None,
     trials: Trials = 500, seed: Seed = 0, delta: Delta = None, slack: Slack = None, limit: Limit = None,

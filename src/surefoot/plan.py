@@ -131,7 +131,7 @@ def _theorem(design: Design) -> str:
 def truths(plan: Plan) -> Iterator[Block]:
     p = plan.problem
     yield Block("heading", "What is assumed in the simulations")
-    yield Block("text", "No design sees any of this. The dashed line is the limit.")
+    yield Block("text", "No design sees any of this. The dotted line is the limit.")
     for one in plan.scenarios:
         truth = one.truth(p)
         rows = [["arm", "largest safe dose", "effect there"]]
@@ -248,9 +248,10 @@ def curves(p: Problem, one: Scenario) -> str:
             for x_, v, how in ((x0, left, "start"), (x0 + wide, right, "end"))
         ]
         if k == 0:
-            parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="5 4"'))
+            parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="2 4"'))
         for i in range(len(p.arms)):
-            style = f'stroke="{COLORS[i % len(COLORS)]}" stroke-width="2"'
+            gaps = f"10 {4 * i}" if i else "none"  # so that curves on top of each other are both seen
+            style = f'stroke="{COLORS[i % len(COLORS)]}" stroke-width="2" stroke-dasharray="{gaps}"'
             parts.append(line([at(a, v) for a, v in zip(dose[:, i], y[:, i], strict=True)], style))
     names = [
         f'<tspan fill="{COLORS[i % len(COLORS)]}" dx="{0 if i == 0 else 14}">{escape(name)}</tspan>'
