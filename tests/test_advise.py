@@ -47,7 +47,9 @@ def test_no_doubts_about_what_ends(name: str) -> None:
 def test_what_cannot_be_resolved_is_refused_at_once() -> None:
     problem, truth = case("levels-thall", budget=2)
     began = time.perf_counter()
-    with pytest.raises(SurefootError, match="this cannot be resolved: a budget of 2 leaves arms that are never pulled"):
+    with pytest.raises(
+        SurefootError, match="this problem cannot be resolved: a budget of 2 leaves arms that are never pulled"
+    ):
         advise(problem, truth, make("surefoot-levels"))
     assert time.perf_counter() - began < 1
 

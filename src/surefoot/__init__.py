@@ -12,7 +12,7 @@ from .simulate import simulate
 if TYPE_CHECKING:
     from .study import Study as Study
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CASES",
     "DESIGNS",

@@ -16,10 +16,11 @@ import numpy as np
 
 from .designs.base import BEST_ARM, WITHIN_TOLERANCE, Design
 from .noise import Noise
-from .problem import Problem, SurefootError
+from .problem import Problem
 from .scenario import Scenario
 from .simulate import simulate
-from .theory import NotStated, certified_lower_bound, doubts, impossible
+from .theory import NotStated, certified_lower_bound, doubts
+from .theory.resolvable import refuse
 
 LONGEST = 100_000  # subjects after which a trial of the first look is given up
 
@@ -90,8 +91,7 @@ class Advice:
 
 def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: int = 40, seed: int = 0) -> Advice:
     """A problem that nothing can resolve is refused, before anything is simulated."""
-    if never := impossible(problem):
-        raise SurefootError(f"this cannot be resolved: {never[0]}")
+    refuse(problem)
     found = Advice(problem, scenario, doubts(problem))
     if scenario is None:
         return found

@@ -77,7 +77,18 @@ def _case(name: str, arms: int | None, instance: int | None, **changes: Any) -> 
     if instance is not None:
         raise SurefootError("--instance is for the random families; a file is one scenario")
     problem, scenario = load(name)
-    return problem.but(**changes), scenario
+    problem = problem.but(**changes)
+    resolvable(problem)
+    return problem, scenario
+
+
+def resolvable(problem: Problem) -> None:
+    """Refuse a problem that nothing can resolve, and say what may keep it from ending."""
+    from .theory.resolvable import doubts, refuse
+
+    refuse(problem)
+    for line in doubts(problem):
+        print(f"note: {line}", file=sys.stderr)
 
 
 def _set(
@@ -194,12 +205,9 @@ def plan(
     """Write the protocol report: question, design, promise, operating characteristics, decision table."""
     from .plan import Plan, to_html
     from .plan import to_markdown as markdown
-    from .theory import impossible
 
     problems = _set(scenario, None, None, delta=delta, slack=slack, limit=limit, tolerance=tolerance)
     problem = problems[0][0]
-    if never := impossible(problem):
-        raise SurefootError(f"this cannot be resolved: {never[0]}")
     if any(p != problem for p, _ in problems):
         raise SurefootError("a report is about one problem with many truths; these files hold different problems")
     names = [name.strip() for name in designs.split(",")] if designs else [default(problem.shape)]

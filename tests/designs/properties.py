@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from surefoot import Design, Problem, Scenario, simulate
-from surefoot.designs.base import ACTIVE, ALL_STOPPED, ENDINGS, RUNNING, Outcome
+from surefoot.designs.base import ACTIVE, ALL_STOPPED, ENDINGS, RUNNING, Outcome, take
+from surefoot.designs.monotonic_evidence import MonotonicState
+from surefoot.testing import DesignSuite, assert_same, play
+
+
+class MonotonicSuite(DesignSuite):
+    """The suite for designs on the evidence of Theorem 2, whose states have room for as many doses as were pulled in
+    any trial of the batch."""
+
+    symmetric = False
+
+    def test_batch_is_its_trials(self) -> None:
+        def short(state: MonotonicState) -> MonotonicState:
+            many = int(np.isfinite(state.at[..., 0]).sum(axis=-1).max())
+            return replace(state, at=state.at[:, :, :many])
+
+        problem, scenario = self.small
+        singles = [take(self.design.start(problem, 3), np.array([i])) for i in range(3)]
+        for state, cohort, outcome, _ in play(self.design, problem, scenario):
+            for i in range(3):
+                row = np.array([i])
+                assert_same(short(take(state, row)), short(singles[i]))
+                singles[i] = self.design.tell(singles[i], take(cohort, row), take(outcome, row))
 
 
 def no_end_without_a_pull(design: Design, p: Problem, seed: int, most: int, trials: int = 4) -> None:

@@ -24,7 +24,7 @@ def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Arra
     the new rung then so it is there. The last rung, at the largest dose, takes the least of all that are left out.
     """
     xp = array_namespace(wealth)
-    some = (need > 0) & (step > 0)
+    some = (need > 1e-150) & (need < 1e150) & (step > 1e-150)
     finer = xp.log2(xp.where(some, RUNGS * step, 1.0) / xp.where(some, need, 1.0))
     finer = xp.clip(xp.floor(finer), -1.0, 60.0)
     which = (passed > 0) | (finer != 0)

@@ -77,10 +77,9 @@ def guess(p: Problem, known: Array, place: Array, came: Array, before: Guess | N
     xp = array_namespace(place)
     arms = [rows(xp.zeros_like(place[..., 0]) + like(place, x), came) for x in (p.lipschitz, p.starts, p.largest)]
     mine, at = rows(known, came), rows(place, came)
-    for _ in range(2):  # Newton's method, for the dose where harm reaches the limit
-        cross = at_places(p, mine, at[:, CROSS:], *arms).crossing
-        at = xp.concat([at[:, :CROSS], cross[:, None]], axis=1)
-    now = at_places(p, mine, at, *arms)
+    # one step of Newton's method, for the dose where harm reaches the limit, before the one in `at_places`
+    cross = at_places(p, mine, at[:, CROSS:], *arms).crossing
+    now = at_places(p, mine, xp.concat([at[:, :CROSS], cross[:, None]], axis=1), *arms)
     if before is None:
         return Guess(*(xp.reshape(x, (*came.shape, *x.shape[1:])) for x in vars(now).values()))
     return Guess(*(put(getattr(before, name), came, x) for name, x in vars(now).items()))

@@ -120,7 +120,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         below the limit at doses above b, or above it at doses up to b, come to enough."""
         xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
         at = rows(s.at, came)
-        dose, count = at[..., DOSE], xp.arange(at.shape[1], device=device(at))
+        dose, count = at[..., DOSE], xp.arange(at.shape[1], dtype=xp.float64, device=device(at))
         under, over = before(at[..., UNDER], -1)[:, :-1], before(at[..., OVER])[:, 1:]
         good = first_false((under >= math.log(d / (SAFE * p.delta))) & xp.isfinite(dose))[:, None]
         shown = (over >= math.log(d / (UNSAFE * p.delta))) | xp.isinf(dose)
@@ -135,7 +135,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
         at_start = s.at[..., DOSE] <= like(s.at, p.starts)[:, None]
         stopped = xp.sum(xp.where(at_start, s.at[..., OVER], 0.0), axis=-1) >= math.log(d / (STOP * p.delta))
-        harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), -xp.inf)
+        harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.base, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
         led = xp.sum(s.at[..., ABOVE][..., 0], axis=-1)
         leader = xp.argmax(xp.where(live, led, -1.0), axis=1)  # who was bet on most
@@ -261,7 +261,7 @@ def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
     if p.levels is not None:  # between levels a dose above the largest safe one may be safe too
         given = xp.zeros_like(at[..., 0, 0]) + put(at[..., 0, 0], came, pull.dose)
         under = xp.where(rows(round_down(p, given) == given, came), under, 0.0)
-    below, above = (xp.where((x > 0) & (x < HUGE), x, 0.0) for x in (stakes.below, stakes.above))
+    below, above = (xp.where((x > 1 / HUGE) & (x < HUGE), x, 0.0) for x in (stakes.below, stakes.above))
     led = xp.where(above > 0, under, 0.0)
     sums = [x for size in (below, above) for x in sums_of_bets(effect, size, pull)]
     new = xp.stack([xp.zeros_like(pull.n), pull.n, pull.effect, over, under, led, *sums], axis=-1)
@@ -275,7 +275,7 @@ def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
     which = came & scatter(came, staked)
     new, dose, mine = rows(new, staked), rows(pull.dose, staked)[:, None], rows(at, which)
     here = mine[..., DOSE] == dose
-    count = xp.arange(here.shape[1], device=device(at))
+    count = xp.arange(here.shape[1], dtype=xp.float64, device=device(at))
     fresh = ~xp.any(here, axis=1, keepdims=True) & (count == first_false(xp.isfinite(mine[..., DOSE]))[:, None])
     mine = mine + xp.where((here | fresh)[..., None], new[:, None, :], 0.0)
     doses = xp.where(fresh, dose, mine[..., DOSE])
@@ -330,9 +330,10 @@ def down(s: MonotonicState, row: Array, arm: Array, x: Array, exact: bool) -> Ar
     xp, p = array_namespace(x), s.problem
     at = arms_at(s, row, arm)
     found = before(at[..., OVER])[..., None] + cells(x, at[..., BELOW], p.noises[0], False, exact)
-    same = exactly(s, at, arm)
-    if bool(xp.any(same)):  # b is a dose that was pulled: its own pulls speak of harm and of effect, half and half
+    same, only = exactly(s, at, arm)
+    if bool(xp.any(same)):  # b may be a dose that was pulled: its own pulls speak of harm and of effect, half and half
         half = xp.logaddexp(found[:, 1:, :], found[:, :-1, :]) - math.log(2)
+        half = xp.where(only[..., None], half, xp.minimum(half, found[:, 1:, :]))
         found = xp.concat([found[:, :1, :], xp.where(same[..., None], half, found[:, 1:, :])], axis=1)
     return xp.min(xp.where(possible(s, at, arm)[..., None], found, xp.inf), axis=1)
 
@@ -354,7 +355,7 @@ def others(s: MonotonicState, row: Array, arm: Array, leader: Array, x: Array, s
     if i.shape[0] == 0:
         return xp.zeros_like(x)
     there = xp.take(row, i)
-    raised = xp.where(xp.take(leader, there) == j, 0.0, shift)[:, None]
+    raised = shift * xp.astype(xp.take(leader, there) != j, x.dtype)[:, None]
     found = up(s, there, j, xp.take(x, i, axis=0) + raised, exact)
     return xp.sum(put(xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x)), led, found), axis=1)
 
@@ -387,18 +388,19 @@ def possible(s: MonotonicState, at: Array, arm: Array) -> Array:
     return xp.concat([dose > start, yes], axis=1) & xp.concat([yes, xp.isfinite(dose)], axis=1)
 
 
-def exactly(s: MonotonicState, at: Array, arm: Array) -> Array:
-    """The cells but the first in which b can only be the dose where the cell begins: the largest, or a level with no
-    other before the next dose that was pulled."""
+def exactly(s: MonotonicState, at: Array, arm: Array) -> tuple[Array, Array]:
+    """The cells but the first that begin at the largest dose or at a level, so that b may be that dose exactly; and
+    those of them in which it can be no other: with no other level before the next dose that was pulled."""
     xp, p = array_namespace(at), s.problem
     dose = at[..., DOSE]
-    found = dose >= xp.take(like(at, p.largest), arm)[:, None]
+    same = only = dose >= xp.take(like(at, p.largest), arm)[:, None]
     if p.levels is not None:
         levels = xp.take(like(at, p.levels), arm, axis=0)[:, None, :]
         above = xp.concat([dose[:, 1:], xp.full_like(dose[:, :1], xp.inf)], axis=1)[..., None]
         between = xp.any((levels > dose[..., None]) & (levels < above) & xp.isfinite(levels), axis=-1)
-        found = found | (xp.any(levels == dose[..., None], axis=-1) & ~between)
-    return found & xp.isfinite(dose)
+        same = same | xp.any(levels == dose[..., None], axis=-1)
+        only = same & ~between
+    return same & xp.isfinite(dose), only
 
 
 def before(x: Array, way: int = 1, axis: int = -1) -> Array:
@@ -421,4 +423,6 @@ def mean(sums: Array) -> Array:
 def _none(at: Array) -> Array:
     """To be added to a new dose: there is none yet."""
     xp = array_namespace(at)
-    return xp.where(xp.arange(WIDTH, device=device(at)) == DOSE, xp.inf, 0.0)
+    return xp.where(
+        xp.arange(WIDTH, device=device(at)) == DOSE, xp.inf, xp.zeros(WIDTH, dtype=at.dtype, device=device(at))
+    )

@@ -94,7 +94,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         size = self.sizes(s, now)
         # what is cheap comes first: an arm that wants many times more pulls than another waits for it
         chosen = chosen & (size <= 4 * xp.min(xp.where(chosen, size, xp.inf), axis=1, keepdims=True))
-        size = xp.where(s.n > 0, xp.where(chosen, size, 0.0), xp.where(live, float(self.first), 0.0))
+        size = xp.where(s.n > 0, xp.where(chosen, size, 0.0), xp.where(live, float(self.first), 0.0 * size))
         dose = xp.where(s.n > 0, now.dose, s.base)
         if p.refine is not None:
             won = live & (s.found > 0)[:, None]

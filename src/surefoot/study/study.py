@@ -16,6 +16,7 @@ from ..designs import Design, make
 from ..designs.base import STANDINGS, Verdict
 from ..problem import Problem, SurefootError, choice, number
 from ..scenario import Scenario
+from ..theory.resolvable import refuse
 from .checker import Broken, Event, alarmed_by
 from .fold import ROUNDING, Assignment, View, default, digest_of, no_collecting, setup
 from .journal import Journal
@@ -80,6 +81,7 @@ class Study:
         }
         first = setup(problem, chosen, seed, **more)
         chosen.start(problem)  # a shape that does not fit is refused here
+        refuse(problem)
         who = _actor(actor)
         study = cls(Journal(url, create=True), name, who)
         distinct("the studies", [name, *(other for other in study.journal.names() if other != name)])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..problem import Arm, Problem
+from ..problem import Arm, Problem, SurefootError
 
 
 def doubts(problem: Problem) -> list[str]:
@@ -61,11 +61,15 @@ def impossible(problem: Problem) -> list[str]:
     return found
 
 
+def refuse(problem: Problem) -> None:
+    """An error where no study of this problem can find the best arm."""
+    if reasons := impossible(problem):
+        raise SurefootError("this problem cannot be resolved: " + "; ".join(reasons))
+
+
 def _wide(problem: Problem, arm: Arm) -> list[tuple[float, float, float]]:
     """The steps between levels that may raise harm by more than the slack: from, to, by how much."""
-    if (
-        problem.slack is None or arm.levels is None or problem.shape == "levels"
-    ):  # ordered levels: one above may be tried
+    if problem.shape != "monotonic" or problem.slack is None or arm.levels is None:
         return []
     steps = [(a, b, arm.lipschitz * (b - a)) for a, b in pairwise(arm.levels)]
     return [step for step in steps if step[2] > problem.slack * (1 + 1e-9)]

@@ -1,0 +1,172 @@
+"""Surefoot-Monotonic as it comes: the evidence of Theorem 2 and our own policy on it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
+from surefoot.designs.base import STOPPED, Cohort, Outcome
+from surefoot.designs.monotonic_policy import MonotonicPolicy
+from surefoot.designs.surefoot import SurefootMonotonic
+from surefoot.scenario import Linear, Table
+from surefoot.simulate import Result
+from surefoot.testing import failures_allowed, play
+
+from . import strategies
+from .properties import MonotonicSuite, no_end_without_a_pull
+from .small import drug
+
+DESIGN = SurefootMonotonic()
+
+
+class TestConformance(MonotonicSuite):
+    design = DESIGN
+    trials = 15
+
+    @property
+    def small(self) -> tuple[Problem, Scenario]:
+        return drug()
+
+    def simulated(self, name: str) -> Result:
+        return simulate(*case(name, budget=1000), self.design, self.trials, seed=1)
+
+
+def two(gap: float = 0.2, slope: float = 0.5, **changes: Any) -> tuple[Problem, Scenario]:
+    """Two arms with harm = dose and a limit of 1/2, and effects that rise by `slope` and differ by `gap`."""
+    arms = (Arm("a", 0.0, 1.0), Arm("b", 0.0, 1.0))
+    problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1)
+    return problem.but(**changes), Scenario((Linear(slope, gap), Linear(slope)), (Linear(1.0), Linear(1.0)))
+
+
+def failed(result: Result) -> int:
+    return int((result.wrong | result.unsafe).sum())
+
+
+@pytest.mark.parametrize("bad", [{"growth": -1.0}, {"cohort": 0}, {"first": 0}, {"growth": "much"}])
+def test_options_are_checked(bad: dict[str, Any]) -> None:
+    with pytest.raises(SurefootError):
+        make("surefoot-monotonic", **bad)
+
+
+def test_is_made_again_from_its_options() -> None:
+    design = make("surefoot-monotonic", growth="0.2", cohort=4)
+    assert design.options == {"growth": 0.2, "cohort": 4, "first": MonotonicPolicy().first}
+    assert make(design.name, **design.options) == design
+
+
+def test_fixed_cohorts_have_their_size() -> None:
+    design = make("surefoot-monotonic", growth=0.0, cohort=3, first=3)
+    for state, cohort, _, _ in play(design, *two(0.5, noise=Noise("gaussian", 0.05)), trials=3):
+        assert set(np.unique(cohort.n)) <= {0, 3}
+        assert np.all((cohort.n.sum(axis=1) > 0) == (state.ending == 0))
+
+
+@settings(max_examples=15, deadline=None)
+@given(strategies.monotonic(), st.integers(0, 2**32))
+def test_ends_whatever_comes_back(made: strategies.Case, seed: int) -> None:
+    problem = made[0].but(budget=100)
+    no_end_without_a_pull(DESIGN, problem, seed, most=101)
+
+
+@pytest.mark.parametrize("name", ["paper-drug", "effect-jump", "lipschitz-tight", "binary", "dose-levels"])
+def test_every_pull_is_at_a_certified_dose(name: str) -> None:
+    problem, scenario = case(name, budget=1000)
+    for state, cohort, _, _ in play(DESIGN, problem, scenario, trials=4):
+        assert np.all((cohort.n == 0) | (cohort.dose <= state.base))
+
+
+def test_no_uncertified_dose_is_asked_for_whatever_was_given() -> None:
+    """Somebody gave more than was asked for: a harm seen there is no reason to go there."""
+    problem, scenario = two()
+    rng, n = np.random.default_rng(1), np.full((20, 2), 200)
+    for high in (0.9, 1.0):
+        state = DESIGN.start(problem, 20)
+        for k in range(12):
+            asked = DESIGN.ask(state)
+            assert np.all((asked.n == 0) | (asked.dose <= state.base))
+            dose = np.full_like(asked.dose, high if k else 0.0)
+            effect, harm, _ = scenario.draw(rng, problem, dose, n, state.pulls)
+            state = DESIGN.tell(state, Cohort(dose, n, asked.stakes), Outcome(n, effect, harm))
+
+
+@pytest.mark.parametrize("slope", [0.0, 2.0])
+def test_two_arms_of_nearly_equal_value(slope: float) -> None:
+    """Where being wrong is easiest; a budget ends those that would go on for long."""
+    result = simulate(*two(0.002, slope, delta=0.5, budget=1000), DESIGN, 100, seed=3)
+    assert failed(result) <= failures_allowed(100, 0.5, 10)
+
+
+def test_an_effect_that_jumps_above_the_limit() -> None:
+    """Pulls of the better arm above the limit look bad for no reason that counts, and of the worse one good."""
+    jump, flat = Table((0.0, 0.5, 0.52, 1.0), (0.0, 0.3, 1.0, 1.0)), Table((0.0, 1.0), (0.35, 0.35))
+    problem, scenario = two(delta=0.5, budget=1000)
+    result = simulate(problem, Scenario((jump, flat), scenario.harm), DESIGN, 100, seed=4)
+    assert failed(result) <= failures_allowed(100, 0.5, 10)
+
+
+@pytest.mark.parametrize("correlation", [-1.0, 1.0])
+def test_any_dependence_of_the_readings(correlation: float) -> None:
+    problem, scenario = two(0.02, delta=0.5, budget=1000)
+    tied = Scenario(scenario.effect, scenario.harm, correlation=correlation)
+    assert failed(simulate(problem, tied, DESIGN, 100, seed=5)) <= failures_allowed(100, 0.5, 10)
+
+
+@pytest.mark.parametrize("options", [{"growth": 0.0, "cohort": 3}, {"growth": 1.0}, {"first": 1}])
+def test_cohorts(options: dict[str, Any]) -> None:
+    problem, scenario = two(0.5, noise=Noise("gaussian", 0.05))
+    result = simulate(problem, scenario, make("surefoot-monotonic", **options), 20, seed=6)
+    assert failed(result) <= failures_allowed(20, 0.1, 10) and np.all(result.winner >= 0)
+
+
+def test_a_tolerance_helps() -> None:
+    problem, scenario = two(0.1, 0.1)
+    plain, tolerant = (simulate(problem.but(tolerance=x), scenario, DESIGN, 30, seed=7) for x in (None, 0.3))
+    for result in (plain, tolerant):
+        assert failed(result) <= failures_allowed(30, 0.1, 10) and np.all(result.winner >= 0)
+    assert tolerant.pulls.mean() < plain.pulls.mean()
+
+
+def test_refine_knows_the_winners_dose() -> None:
+    problem, scenario = two(0.3)
+    width = 0.1
+    result = simulate(problem.but(refine=width, budget=10**6), scenario, DESIGN, 20, seed=8)
+    assert failed(result) <= failures_allowed(20, 0.1, 10)
+    assert np.all(result.pulls < 900_000), "it ends for it knows, not because of the budget"
+    assert np.mean((result.safe <= 0.5) & (result.safe >= 0.5 - width)) >= 0.8
+
+
+def test_a_start_dose_above_the_limit_is_stopped() -> None:
+    problem, scenario = two(0.3)
+    hot = Scenario(scenario.effect, (Linear(0.1, 0.65), scenario.harm[1]))
+    result = simulate(problem, hot, DESIGN, 20, seed=9, trace=True)
+    assert np.mean(result.winner == 1) >= 0.8 and result.trace is not None
+    stopped = np.flatnonzero(result.trace.verdict.standing[:, 0] == STOPPED)
+    assert len(stopped) >= 16
+    assert np.all(result.trace.verdict.out_lower[stopped, 0] <= 0.5001), "no more is shown than: above the limit"
+
+
+def test_a_limit_above_every_binary_harm() -> None:
+    """limit + slack above 1: no dose can be above it, and none is held back."""
+    arms = (Arm("a", 0.0, 1.0), Arm("b", 0.0, 1.0))
+    problem = Problem(arms, 0.85, "monotonic", Noise("bernoulli"), slack=0.2, delta=0.1, budget=200_000)
+    scenario = Scenario((Linear(0.9), Linear(0.3)), (Linear(0.9, 0.05), Linear(0.9, 0.05)))
+    assert np.all(simulate(problem, scenario, DESIGN, 10, seed=11).winner == 0)
+
+
+def test_an_arm_with_one_dose_only() -> None:
+    arms = (Arm("a", 1.0, 1.0), Arm("b", 0.0, 2.0))
+    problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1)
+    scenario = Scenario((Linear(0.1, 0.9), Linear(0.1)), (Linear(0.2), Linear(0.3)))
+    assert np.all(simulate(problem, scenario, DESIGN, 10, seed=14).winner == 0)
+
+
+ONCE_STALLED = ["flat-effect", "start-near-limit", "dose-levels", "equal-drugs", "harmless"]
+
+
+@pytest.mark.parametrize("name", ONCE_STALLED)
+def test_ends_without_a_runaway_tail(name: str) -> None:
+    result = simulate(*case(name, budget=10**9), DESIGN, 10, seed=2)
+    assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
