@@ -12,7 +12,7 @@ from surefoot import CASES, DESIGNS, case, simulate
 from surefoot.cli import main
 from surefoot.designs import default
 
-from .test_scenario import EXAMPLE
+from .test_scenario import EXAMPLE, SET
 
 
 class Ran:
@@ -44,7 +44,7 @@ def test_help_and_version(run: Any) -> None:
     assert run("--version").out == f"surefoot {surefoot.__version__}\n"
     told = run("--help")
     assert told.code == 0
-    for command in ("simulate", "compare", "check", "theory", "scenarios", "designs", "demo"):
+    for command in ("simulate", "compare", "plan", "advise", "check", "theory", "scenarios", "designs", "demo"):
         assert command in told.out
         assert run(command, "--help").code == 0
 
@@ -112,6 +112,30 @@ def test_compare(run: Any) -> None:
     )
     assert shown.code == 0
     assert shown.out.count("safebai-linear") == 2
+
+
+def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "set.toml"
+    path.write_text(SET, encoding="utf-8")
+    command = "compare", str(path), "--designs", "surefoot-levels,boin", "--budgets", "20,40", "--trials", "5"
+    found = run(*command, "--json").json["scenarios"]
+    assert [part["scenario"] for part in found] == ["A is better", "B is better"]
+    assert [(row["design"], row["budget"]) for row in found[0]["designs"]] == [
+        (name, most) for name in ("surefoot-levels", "boin") for most in (20, 40)
+    ]
+    assert len(run(*command, "--format", "csv").out.splitlines()) == 9
+    shown = run(*command, "--format", "markdown").out.splitlines()
+    assert len(shown) == 10
+    assert "best arm named" in shown[0]
+    assert "none named" in shown[2]  # no failure, and no answer either
+    assert "none named" in run(*command).out
+    usual = run("compare", str(path), "--trials", "2", "--json").json["scenarios"][0]["designs"]
+    assert {row["design"] for row in usual} == {"surefoot-levels", "boin", "three-plus-three"}
+    assert [row["budget"] for row in usual[:4]] == [60, 200, 1000, None]
+    both = run("simulate", str(path), "paper-linear", "--trials", "2")
+    assert "different shapes" in both.err
+    assert len(run("simulate", str(path), "--trials", "2", "--budget", "20", "--json").json["scenarios"]) == 2
+    assert "budgets are whole numbers" in run("compare", str(path), "--budgets", "many").err
 
 
 def test_lists(run: Any) -> None:

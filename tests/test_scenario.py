@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, load, make, simulate
-from surefoot.scenario import Curves, Emax, Linear, Logistic, Table
+from surefoot.scenario import Curves, Emax, Linear, Logistic, Table, load_all
 
 # Curves
 
@@ -287,3 +287,66 @@ def test_a_table_of_levels_has_one_value_each(tmp_path: Path) -> None:
     path.write_text(LEVELS.replace("[0.2, 0.4, 0.6]", "[0.2, 0.4]"))
     with pytest.raises(SurefootError, match=r"'drug A': effect needs one value a level, 3 in all; got \[0.2, 0.4\]"):
         load(path)
+
+
+SET = """
+shape = "levels"
+limit = 0.3
+slack = 0.2
+delta = 0.1
+noise = { effect = { kind = "bernoulli" }, harm = { kind = "bernoulli" } }
+[[arms]]
+name = "A"
+levels = ["10 mg", "20 mg", "40 mg"]
+harm = { curve = "table", value = [0.05, 0.2, 0.5] }
+[[arms]]
+name = "B"
+levels = ["10 mg", "20 mg", "40 mg"]
+harm = { curve = "table", value = [0.05, 0.2, 0.5] }
+[[scenarios]]
+name = "A is better"
+arms = [
+  { name = "A", effect = { curve = "table", value = [0.2, 0.8, 0.9] } },
+  { name = "B", effect = { curve = "table", value = [0.1, 0.1, 0.2] } },
+]
+[[scenarios]]
+name = "B is better"
+correlation = 0.3
+[[scenarios.arms]]
+name = "A"
+effect = { curve = "table", value = [0.1, 0.1, 0.2] }
+[[scenarios.arms]]
+name = "B"
+effect = { curve = "table", value = [0.2, 0.8, 0.9] }
+"""
+
+
+def test_many_truths_of_one_problem(tmp_path: Path) -> None:
+    path = tmp_path / "set.toml"
+    path.write_text(SET, encoding="utf-8")
+    problem, (a, b) = load_all(path)
+    assert (a.name, b.name, a.correlation, b.correlation) == ("A is better", "B is better", 0.0, 0.3)
+    assert [one.truth(problem).best for one in (a, b)] == [0, 1]
+    assert a.harm == b.harm
+    assert load(path) == (problem, a)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'name = "B is better"',
+            'name = "A is better"',
+            "scenario names must differ; got 'A is better' more than once",
+        ),
+        ("correlation = 0.3", "corelation = 0.3", "corelation"),
+        ('[[scenarios.arms]]\nname = "A"', '[[scenarios.arms]]\nname = "C"', "the name of an arm must be one of A, B"),
+        ("[[scenarios]]", "[scenarios]", "not valid TOML"),
+        ('[[scenarios.arms]]\nname = "A"\neffect', '[[scenarios.arms]]\nname = "A"\neffects', "effects"),
+    ],
+)
+def test_a_set_that_is_wrong(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.toml"
+    path.write_text(SET.replace(old, new), encoding="utf-8")
+    with pytest.raises(SurefootError, match=message):
+        load_all(path)

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from .designs.base import ENDINGS
+from .problem import Problem
 from .simulate import DOSE_BINS, Array, Result
+
+SIDE_BY_SIDE = 4  # more results than these are shown one a row
 
 
 def upper_bound(count: int, trials: int, level: float = 0.99) -> float:
@@ -47,6 +50,7 @@ class Characteristics:
             "slack": p.slack,
             "limit": p.limit,
             "signals": p.signals,
+            "budget": p.budget if p.budget < Problem.budget else None,
             "trials": r.trials,
             "seed": r.seed,
             "best": p.names[r.truth.best] if np.any(np.isfinite(r.truth.value)) else None,  # None: no arm is safe
@@ -72,6 +76,7 @@ class Characteristics:
             "failed": self._rate(r.wrong | r.unsafe, "count"),
             "over_limit": {
                 "pulls_share": over / total,
+                "pulls": over / r.trials,
                 "mean_excess": float(r.excess.sum()) / over if over else 0.0,
             },
             "certified": {"share": float(share.mean()) if len(share) else None},
@@ -129,7 +134,7 @@ class Characteristics:
                 "recommended dose above the limit",
                 f"{n['recommended_over_limit']['rate']:.1%} ± {n['recommended_over_limit']['se']:.1%}",
             ),
-            (promise, rate["failed"]),
+            (promise, rate["failed"] + ("; no arm was named" if _silent(n) else "")),
             ("wrong arm", rate["wrong"]),
             (f"any pull above {ceiling}", rate["unsafe"]),
             (
@@ -160,13 +165,50 @@ def dose_ranges() -> list[str]:
     return [f"{k * step}-{(k + 1) * step}%" for k in range(DOSE_BINS)] + ["above"]
 
 
+def brief(table: Characteristics) -> dict[str, str]:
+    """One result in a row: what a planner asks first."""
+    n = table.numbers
+    named, recommended, over_limit = (f"{n[key]['rate']:.1%} ± {n[key]['se']:.1%}" for key in ASKED)
+    failed = f"{n['failed']['rate']:.1%} ({n['failed']['upper']:.1%})"
+    pulls, over = n["pulls"], n["over_limit"]
+    return {
+        "scenario": n["scenario"],
+        "design": n["design"],
+        "at most": f"{n['budget']:,}" if n["budget"] else "the end",
+        "best arm named": named,
+        "recommended": recommended,
+        "recommended dose above the limit": over_limit,
+        "failed (99% upper bound)": failed + ("; none named" if _silent(n) else ""),
+        "promised": f"{n['delta']:g}" if table.promised else "nothing",
+        "subjects, mean": f"{pulls['mean']:,.0f} ± {pulls['se']:,.0f}",
+        "median / 90%": f"{pulls['median']:,.0f} / {pulls['p90']:,.0f}",
+        "over the limit": f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})",
+    }
+
+
+ASKED = ("named_best", "recommended_best", "recommended_over_limit")
+
+
+def _silent(n: dict[str, Any]) -> bool:
+    """Whether no trial named an arm, so that none could be wrong."""
+    return not n["named_best"]["count"] and not n["wrong"]["count"]
+
+
 def to_markdown(tables: Sequence[Characteristics]) -> str:
-    """Side by side, one column a result."""
+    """Side by side, one column a result; of many, one row a result."""
+    if len(tables) > SIDE_BY_SIDE:
+        rows = [brief(one) for one in tables]
+        cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+        return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
     columns = [dict(_plain(t)) for t in tables]
-    head = [f"{t.numbers['scenario']}, {t.numbers['design']}" for t in tables]
+    head = [f"{t.numbers['scenario']}, {t.numbers['design']}" + _at_most(t) for t in tables]
     lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
     lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
     return "\n".join(lines) + "\n"
+
+
+def _at_most(table: Characteristics) -> str:
+    return f", at most {table.numbers['budget']:,}" if table.numbers["budget"] else ""
 
 
 def _plain(table: Characteristics) -> list[tuple[str, str]]:
@@ -202,10 +244,19 @@ def _flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def to_rich(tables: Sequence[Characteristics]) -> Any:
     from rich.table import Table
 
-    first = tables[0].numbers
-    title = f"{first['scenario']}: {first['arms']} arms, delta {first['delta']:g}"
+    first, names = tables[0].numbers, list(dict.fromkeys(t.numbers["scenario"] for t in tables))
+    title = f"{', '.join(names)}: {first['arms']} arms, delta {first['delta']:g}"
     title += f", {first['trials']:,} trials, seed {first['seed']}"
-    table = Table("", *(t.numbers["design"] for t in tables), title=title, title_justify="left")
+    if len(tables) > SIDE_BY_SIDE:
+        rows = [brief(one) for one in tables]
+        table = Table(*rows[0], title=title, title_justify="left")
+        for row in rows:
+            table.add_row(*row.values())
+        return table
+    heads = [
+        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["design"] + _at_most(t) for t in tables
+    ]
+    table = Table("", *heads, title=title, title_justify="left")
     columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]
     for key in _keys(columns):
         table.add_row(key, *(column.get(key, "") for column in columns))

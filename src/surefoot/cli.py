@@ -19,7 +19,7 @@ from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, Design, default, make
 from .problem import Problem, SurefootError
-from .scenario import Scenario, load
+from .scenario import Scenario, has_truth, load, load_all
 from .simulate import Result
 from .simulate import simulate as run
 
@@ -41,6 +41,15 @@ ScenarioName = Annotated[
     str,
     typer.Argument(metavar="SCENARIO", help="A name from `surefoot scenarios`, or a TOML file.", show_default=False),
 ]
+ScenarioNames = Annotated[
+    list[str],
+    typer.Argument(metavar="SCENARIO...", help="Names from `surefoot scenarios`, or TOML files.", show_default=False),
+]
+Budgets = Annotated[
+    str | None,
+    typer.Option(help="The most pulls, several with commas between, `end` for no limit; on levels 60,200,1000,end."),
+]
+USUAL = "60,200,1000,end"  # what trials with dose levels can afford, and what it takes
 Arms = Annotated[int | None, typer.Option(help="Number of arms, where the scenario scales.")]
 Instance = Annotated[int | None, typer.Option(help="Which one of a random family; 0 by default.")]
 Trials = Annotated[int, typer.Option(help="Simulated trials.")]
@@ -82,6 +91,42 @@ def resolvable(problem: Problem) -> None:
         print(f"note: {line}", file=sys.stderr)
 
 
+def _set(
+    names: Sequence[str], arms: int | None, instance: int | None, **changes: Any
+) -> list[tuple[Problem, Scenario]]:
+    """All truths of these scenarios: a file may hold several."""
+    found = []
+    for name in names:
+        if name in CASES or not Path(name).exists():
+            found.append(_case(name, arms, instance, **changes))
+        else:
+            problem, _ = _case(name, arms, instance, **changes)
+            found += [(problem, truth) for truth in load_all(name)[1]]
+    if len({problem.shape for problem, _ in found}) > 1:
+        raise SurefootError("scenarios of different shapes have no design in common; give those of one shape")
+    return found
+
+
+def budgets_of(text: str | None) -> list[int | None]:
+    """`60,200,end` as numbers; None is to the end."""
+    try:
+        return [None if x.strip() == "end" else int(x) for x in text.split(",")] if text else [None]
+    except ValueError:
+        raise SurefootError(f"budgets are whole numbers with commas between, or `end`; got {text!r}") from None
+
+
+def _tables(
+    problems: Sequence[tuple[Problem, Scenario]], names: Sequence[str], budgets: Sequence[int | None], **how: Any
+) -> list[Characteristics]:
+    """Scenarios x designs x budgets."""
+    return [
+        Characteristics(run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **how))
+        for p, truth in problems
+        for name in names
+        for most in budgets
+    ]
+
+
 def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
     from .experiments import design_for
 
@@ -107,34 +152,109 @@ def print_json(data: dict[str, Any]) -> None:
 
 @app.command()
 def simulate(
-    scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
+    scenario: ScenarioNames, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
     instance: Instance = None, workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Simulate a design on a scenario and print its operating characteristics."""
+    """Simulate a design on one or more scenarios and print its operating characteristics."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
-    problem, truth = _case(scenario, arms, instance, **asked)
-    table = Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
-    _show([table], form, as_json, table.to_dict())
+    tables = [
+        Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
+        for problem, truth in _set(scenario, arms, instance, **asked)
+    ]
+    found = [table.to_dict() for table in tables]
+    _show(tables, form, as_json, found[0] if len(found) == 1 else {"scenarios": found})
 
 
 @app.command()
 def compare(
-    scenario: ScenarioName,
-    designs: Annotated[str | None, typer.Option(help="Names, commas between; by default all with a guarantee.")] = None,
+    scenario: ScenarioNames,
+    designs: Annotated[
+        str | None, typer.Option(help="Names, commas between; by default all with a guarantee, on levels all.")
+    ] = None,
+    budgets: Budgets = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
     instance: Instance = None, workers: Workers = 1, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Simulate several designs on one scenario, side by side."""
+    """Simulate several designs on one or more scenarios, at one or more budgets, side by side."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
-    problem, truth = _case(scenario, arms, instance, **asked)
-    fitting = [name for name, kind in DESIGNS.items() if kind.shape == problem.shape and kind().guarantee]
-    names = designs.split(",") if designs else fitting
-    chosen = [_design(name.strip(), problem, truth) for name in names]
-    tables = [Characteristics(run(problem, truth, one, trials, seed, workers=workers)) for one in chosen]
-    _show(tables, form, as_json, {"scenario": truth.name, "designs": [table.to_dict() for table in tables]})
+    problems = _set(scenario, arms, instance, **asked)
+    shape = problems[0][0].shape
+    clinic = shape == "levels" and all(p.noises[1].binary for p, _ in problems)  # what is used today, beside ours
+    fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and (clinic or kind().guarantee)]
+    if shape == "levels" and budget is None:
+        budgets = budgets or USUAL
+    names = [name.strip() for name in designs.split(",")] if designs else fitting
+    tables = _tables(problems, names, budgets_of(budgets), trials=trials, seed=seed, workers=workers)
+    rows = [table.to_dict() for table in tables]
+    whole = [{"scenario": t.name, "designs": [r for r in rows if r["scenario"] == t.name]} for _, t in problems]
+    _show(tables, form, as_json, whole[0] if len(whole) == 1 else {"scenarios": whole})
+
+
+@app.command()
+def plan(
+    scenario: ScenarioNames,
+    budgets: Budgets = USUAL,
+    out: Annotated[Path, typer.Option(help="report.html or report.md; both are written.")] = Path("plan.html"),
+    designs: Annotated[str | None, typer.Option(help="Names, commas between; the first is the one planned.")] = None,
+    trials: Trials = 500, seed: Seed = 0, delta: Delta = None, slack: Slack = None, limit: Limit = None,
+    tolerance: Tolerance = None, workers: Workers = 1, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Write the protocol report: question, design, promise, operating characteristics, decision table."""
+    from .plan import Plan, to_html
+    from .plan import to_markdown as markdown
+
+    problems = _set(scenario, None, None, delta=delta, slack=slack, limit=limit, tolerance=tolerance)
+    problem = problems[0][0]
+    if any(p != problem for p, _ in problems):
+        raise SurefootError("a report is about one problem with many truths; these files hold different problems")
+    names = [name.strip() for name in designs.split(",")] if designs else [default(problem.shape)]
+    chosen = [_design(name, problem, problems[0][1]) for name in names]
+    command = ["surefoot", "plan", *scenario, "--budgets", budgets or "end", "--designs", ",".join(names)]
+    command += ["--trials", str(trials), "--seed", str(seed)]
+    changed = {"--delta": delta, "--slack": slack, "--limit": limit, "--tolerance": tolerance}
+    command += [str(x) for key, value in changed.items() if value is not None for x in (key, value)]
+    truths = [truth for _, truth in problems]
+    report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
+    pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
+    for path, text in pages.items():
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
+    print_json({"files": [str(path) for path in pages]}) if as_json else console.print(
+        f"[bold]Open[/] {next(iter(pages))}"
+    )
+
+
+@app.command()
+def advise(
+    scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
+    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 40, seed: Seed = 0,
+    arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
+    instance: Instance = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Can it be resolved, about how many subjects will it take, what costs most, and what would halve it?"""
+    from .advise import advise as look
+
+    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance}
+    truths: list[Scenario | None] = [None]
+    if scenario not in CASES and Path(scenario).exists() and not has_truth(scenario):
+        problem = Problem.load(scenario).but(**{key: value for key, value in asked.items() if value is not None})
+        chosen = make(design or default(problem.shape))
+    else:
+        problems = _set([scenario], arms, instance, **asked)
+        problem, first = problems[0]
+        truths, chosen = [truth for _, truth in problems], _design(design, problem, first)
+    found = [look(problem, truth, chosen, trials, seed) for truth in truths]
+    if as_json:
+        print_json({"advice": [one.to_dict() for one in found]})
+        return
+    for one in found:
+        for line in one.lines():
+            print(line)
 
 
 @app.command()
@@ -157,11 +277,22 @@ def check(
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
-        show = Table("design", "scenario", "pulls", "wrong", "unsafe", "failed, 99% upper bound", "promised", "kept")
+        show = Table(
+            "design",
+            "scenario",
+            "pulls",
+            "best named",
+            "wrong",
+            "unsafe",
+            "failed, 99% upper bound",
+            "promised",
+            "kept",
+        )
         for row in sorted(rows, key=lambda row: not row["claim"]):
             kept = ("[red]no[/]" if row in broken else "yes") if row["claim"] else "[dim]outside[/]"
             show.add_row(
-                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['wrong']['rate']:.3%}",
+                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['named_best']['rate']:.1%}",
+                f"{row['wrong']['rate']:.3%}",
                 f"{row['unsafe']['rate']:.3%}", f"{row['failed']['upper']:.3%}",
                 f"{row['delta']:.0%}" if row["claim"] else "", kept,
             )  # fmt: skip

@@ -256,7 +256,7 @@ class Problem:
         return cls.from_dict({k: v for k, v in data.items() if k not in HIDDEN})
 
 
-HIDDEN = ("correlation", "drift", "actual_noise")  # the keys of a scenario file that no experimenter knows
+HIDDEN = ("correlation", "drift", "actual_noise", "scenarios")  # the keys of a scenario file that no experimenter knows
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -319,11 +319,54 @@ def parse_curve(where: str, data: Any, levels: int | None = None) -> Curve:
 
 
 def load(path: str | Path) -> tuple[Problem, Scenario]:
-    """Read a scenario file: a problem file whose arms also have `effect` and `harm`."""
+    """Read a scenario file: a problem file whose arms also have `effect` and `harm`. Of several, the first."""
+    problem, found = load_all(path)
+    return problem, found[0]
+
+
+def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
+    """One problem and its truths: that of its arms, if they have curves, and one for each of `[[scenarios]]`, with a
+    `name` and `[[scenarios.arms]]`. What a scenario does not say is as in the rest of the file."""
+    data, problem = read_toml(path), Problem.load(path)
+    shown = {key: value for key, value in data.items() if key in HIDDEN and key != "scenarios"}
+    parts = data.get("scenarios", [])
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise SurefootError(f"scenarios must be a list of tables ([[scenarios]] in TOML); got {parts!r}")
+    found = []
+    if not parts or all("effect" in arm and "harm" in arm for arm in data["arms"]):
+        found.append(_truth(problem, data["arms"], shown, Path(path).stem))
+    for k, part in enumerate(parts, 1):
+        known_keys(f"scenario {k}", part, ["name", "arms", *(key for key in HIDDEN if key != "scenarios")])
+        arms = _merged(f"scenario {k}", problem, data["arms"], part.get("arms", []))
+        hidden = shown | {key: value for key, value in part.items() if key in HIDDEN}
+        found.append(_truth(problem, arms, hidden, str(part.get("name", f"scenario {k}"))))
+    names = [one.name for one in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SurefootError(f"scenario names must differ; got {', '.join(map(repr, twice))} more than once")
+    return problem, found
+
+
+def has_truth(path: str | Path) -> bool:
+    """Whether a file says anything of the truth, or is a problem alone."""
     data = read_toml(path)
-    problem = Problem.load(path)
+    arms = data.get("arms", [])
+    return "scenarios" in data or any(isinstance(arm, dict) and {"effect", "harm"} & arm.keys() for arm in arms)
+
+
+def _merged(where: str, problem: Problem, arms: list[Any], changes: Any) -> list[dict[str, Any]]:
+    """The arms with the curves that a scenario gives them, by name."""
+    if not isinstance(changes, list) or not all(isinstance(arm, dict) and "name" in arm for arm in changes):
+        raise SurefootError(f"{where}: arms must be a list of tables with a name each; got {changes!r}")
+    for arm in changes:
+        known_keys(f"{where}, arm {arm['name']!r}", arm, ["name", "effect", "harm"])
+        choice(f"{where}: the name of an arm", arm["name"], problem.names)
+    by_name = {arm["name"]: arm for arm in changes}
+    return [arm | by_name.get(arm["name"], {}) for arm in arms]
+
+
+def _truth(problem: Problem, arms: list[dict[str, Any]], hidden: dict[str, Any], name: str) -> Scenario:
     curves: dict[str, list[Curve]] = {"effect": [], "harm": []}
-    for arm, known in zip(data["arms"], problem.arms, strict=True):
+    for arm, known in zip(arms, problem.arms, strict=True):
         for key, into in curves.items():
             if key not in arm:
                 raise SurefootError(
@@ -332,10 +375,11 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
             into.append(
                 parse_curve(f"arm {arm['name']!r}: {key}", arm[key], len(known.labels) if known.labels else None)
             )
-    hidden = {key: data[key] for key in HIDDEN if key in data}
     if "actual_noise" in hidden:
-        hidden["noise"] = parse_noises("actual_noise", hidden.pop("actual_noise"))
-    return problem, Scenario(tuple(curves["effect"]), tuple(curves["harm"]), name=Path(path).stem, **hidden)
+        hidden = {"noise": parse_noises("actual_noise", hidden["actual_noise"])} | {
+            key: value for key, value in hidden.items() if key != "actual_noise"
+        }
+    return Scenario(tuple(curves["effect"]), tuple(curves["harm"]), name=name, **hidden)
 
 
-__all__ = ["CURVES", "Curves", "Emax", "Linear", "Logistic", "Scenario", "Table", "Truth", "load"]
+__all__ = ["CURVES", "Curves", "Emax", "Linear", "Logistic", "Scenario", "Table", "Truth", "load", "load_all"]

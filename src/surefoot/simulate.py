@@ -197,7 +197,7 @@ def play(
         tick(trials - len(rows) + int(done.sum()))
         if done.mean() > 0.1 or done.all():
             ended = take(state, xp.asarray(np.flatnonzero(done)))
-            _record(out, rows[done], ended)
+            _record(out, rows[done], ended, design)
             if story is not None:
                 story.end(trials, rows[done], design.verdict(ended))
             if done.all():
@@ -224,10 +224,10 @@ def _numpy(x: Any) -> Array:
     return x if isinstance(x, np.ndarray) else np.asarray(x.cpu() if hasattr(x, "cpu") else x)
 
 
-def _record(out: dict[str, Any], rows: Array, verdict: State) -> None:
+def _record(out: dict[str, Any], rows: Array, verdict: State, design: Design) -> None:
     if len(rows) == 0:
         return
-    advice = verdict.recommendation()
+    advice = design.recommendation(verdict)
     for name, x in (("recommended", advice.arm), ("dose", advice.dose), ("p", advice.p)):
         out[name][rows] = _numpy(x)
     for key in ("pulls", "rounds", "ending", "winner"):

@@ -256,6 +256,6 @@ def test_it_runs_on_the_letter_of_the_standard_with_binary_readings() -> None:
         one = design.tell(one, cohort, Outcome(cohort.n, effect, harm))
         xp = array_api_strict
         two = design.tell(two, same, Outcome(same.n, xp.asarray(effect), xp.asarray(harm)))
-        advice, again = one.recommendation(), two.recommendation()
+        advice, again = design.recommendation(one), design.recommendation(two)
         np.testing.assert_array_equal(advice.arm, np.asarray(again.arm))
         np.testing.assert_allclose(advice.p, np.asarray(again.p))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import array_api_strict
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
@@ -13,6 +16,7 @@ from surefoot import case, make, simulate
 from surefoot.characteristics import Characteristics
 from surefoot.designs.base import Outcome
 from surefoot.designs.recommend import isotonic, supported, wilson
+from surefoot.scenario import Table
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1)), min_size=1, max_size=6))
@@ -50,7 +54,7 @@ def test_in_words_and_in_the_table() -> None:
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
     assert state.pulls[0] == 300
-    advice = state.recommendation()
+    advice = design.recommendation(state)
     said = advice.words(problem)
     assert said.startswith(
         f"Best supported: {problem.names[advice.arm[0]]} at {advice.dose[0] + 1:.0f} (certified up to "
@@ -66,11 +70,76 @@ def test_in_words_and_in_the_table() -> None:
 
 
 def test_every_design_recommends() -> None:
-    for name, scenario in (("surefoot-linear", "paper-linear"), ("safebai-monotonic", "paper-drug")):
+    for name, scenario in (("safebai-linear", "paper-linear"), ("safebai-monotonic", "paper-drug")):
         problem, truth = case(scenario, 3, budget=200)
         result = simulate(problem, truth, make(name), 5)
         assert np.all((result.recommended >= 0) & (result.recommended < 3))
         assert np.all(result.p == 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario"), [("surefoot-linear", "paper-linear"), ("surefoot-monotonic", "paper-drug")]
+)
+def test_p_at_the_end_is_that_of_the_verdict(name: str, scenario: str) -> None:
+    """Named: at most the share of delta that names; on the way there it falls, and half way it says little."""
+    problem, truth = case(scenario, 3, delta=0.2)
+    result = simulate(problem, truth, make(name), 20, 1)
+    assert np.all(result.winner == result.recommended)
+    assert np.all(result.p <= 0.65 * problem.delta)
+    short = simulate(problem.but(budget=int(np.median(result.pulls) / 2)), truth, make(name), 20, 1)
+    assert np.median(short.p) > 0.2
+    assert Characteristics(short).numbers["recommended_best"]["rate"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario", "budgets"),
+    [
+        ("surefoot-linear", "equal-arms", (60, 400, 1500)),
+        ("surefoot-monotonic", "equal-drugs", (60, 600)),
+        ("surefoot-levels", "levels-thall", (60, 200)),
+    ],
+)
+def test_what_the_data_support(name: str, scenario: str, budgets: tuple[int, ...]) -> None:
+    """Theorem 4, where it is hardest: arms that are the same but for a hair. Delta is tiny, so that its shares do not
+    matter. A false alarm takes 5 sd."""
+    problem, truth = case(scenario, None if name == "surefoot-levels" else 3, delta=1e-6)
+    effect = [_less(truth.effect[0], 1e-6 * k) for k in range(3)]
+    truth = replace(truth, effect=tuple(effect), harm=truth.harm[:1] * 3)
+    for budget in budgets:
+        result = simulate(problem.but(budget=budget, tolerance=None), truth, make(name), 200, 7)
+        wrong = ~result.good[result.recommended]
+        assert wrong.mean() > 0.3  # it can fail
+        for alpha in (0.05, 0.2, 0.5):
+            assert np.sum(wrong & (result.p <= alpha)) <= 200 * alpha + 5 * np.sqrt(200 * alpha * (1 - alpha))
+
+
+def _less(curve: Any, share: float) -> Any:
+    if isinstance(curve, Table):
+        return replace(curve, value=tuple(x * (1 - share) for x in curve.value))
+    return replace(curve, slope=curve.slope * (1 - share))
+
+
+def test_the_other_arm_without_readings_is_not_excluded() -> None:
+    problem, _ = case("paper-linear", 3)
+    design = make("surefoot-linear")
+    advice = design.recommendation(design.start(problem, 2))
+    np.testing.assert_allclose(advice.p, 1)
+    assert "exclude no other arm" in advice.words(problem)
+
+
+def test_it_runs_on_the_letter_of_the_standard() -> None:
+    problem, truth = case("paper-linear", 3, delta=0.5)
+    rng, design, xp = np.random.default_rng(1), make("surefoot-linear"), array_api_strict
+    one, two = design.start(problem, 2), design.start(problem, 2, xp)
+    for _ in range(12):
+        cohort = design.ask(one)
+        effect, harm, _ = truth.draw(rng, problem, cohort.dose, cohort.n, one.pulls)
+        one = design.tell(one, cohort, Outcome(cohort.n, effect, harm))
+        two = design.tell(two, design.ask(two), Outcome(*(xp.asarray(x) for x in (cohort.n, effect, harm))))
+    advice, again = design.recommendation(one), design.recommendation(two)
+    np.testing.assert_array_equal(advice.arm, np.asarray(again.arm))
+    for key in ("p", "dose", "effect", "harm", "certified"):
+        np.testing.assert_allclose(getattr(advice, key), np.asarray(getattr(again, key)))
 
 
 def test_options_of_a_composed_design_are_its_policys() -> None:

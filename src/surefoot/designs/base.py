@@ -9,9 +9,10 @@ first axis, and a live study is a batch of one. One turn goes like this:
    effects and harms.
 3. `tell(state, cohort, outcome)` gives the next state. The cohort is what was actually given: it may differ from what
    was asked for. A missing or non-finite reading is an error, never "safe".
-4. `verdict(state)` says which trials have ended and how, who won, every arm's bounds and why an arm is out.
+4. `verdict(state)` says which trials have ended and how, who won, every arm's bounds and why an arm is out;
+   `recommendation(state)` what to do if it had to end now, and what that is worth.
 
-All four are pure: arrays in, arrays out. States are frozen dataclasses, so a state may be kept, compared, and played
+All of them are pure: arrays in, arrays out. States are frozen dataclasses, so a state may be kept, compared, and played
 on from twice. The arrays may come from any array-API namespace (NumPy, PyTorch, CuPy, array-api-strict).
 """
 
@@ -26,7 +27,7 @@ from array_api_compat import array_namespace, device, is_array_api_obj
 
 from ..arrays import Array, pick
 from ..problem import Problem, Shape, SurefootError
-from .recommend import Recommendation, supported
+from .recommend import Estimates, Recommendation, supported
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
@@ -135,20 +136,6 @@ class State(Verdict):
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
 
-    def recommendation(self) -> Recommendation:
-        """What to do if it had to end now. Designs that estimate more than `safe` and `estimate` say more."""
-        xp, arm = array_namespace(self.pulls), self.guess
-        dose, effect = (pick(x, arm)[:, 0] for x in (self.safe, self.estimate))
-        unknown = effect * xp.nan
-        against = getattr(self, "against", None)  # log of the most evidence against "this arm is best"
-        p = xp.ones_like(effect) if against is None else supported(against, self.standing == STOPPED, arm)
-        every = unknown - xp.inf, unknown + xp.inf
-        claims = xp.ones_like(self.safe) if against is None else xp.exp(-against)
-        return Recommendation(
-            arm=arm, dose=dose, certified=dose, p=p, effect=effect, harm=unknown, effect_interval=every,
-            harm_interval=every, claims=xp.where(self.standing == STOPPED, 0.0, claims),
-        )  # fmt: skip
-
 
 def take(batch: Batch, rows: Array) -> Batch:
     """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
@@ -256,6 +243,37 @@ class Design(ABC, Generic[S]):
 
     def verdict(self, state: S) -> Verdict:
         return Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)})
+
+    def against(self, state: S) -> Array:
+        """The log of the evidence against "this arm is the best", for every arm; None where the design has none."""
+        return None
+
+    def seems(self, state: S) -> Estimates:
+        """What every arm seems to be worth at the dose that seems to be its largest safe one."""
+        xp = array_namespace(state.pulls)
+        unknown = state.safe * xp.nan
+        every = unknown - xp.inf, unknown + xp.inf
+        return Estimates(state.safe, state.estimate, unknown, every, every)
+
+    def recommendation(self, state: S) -> Recommendation:
+        """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best."""
+        xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
+        rank = xp.where(seems.effect > -1e300, seems.effect, -1e300)
+        rank = xp.where(state.standing == ACTIVE, rank, -xp.inf)
+        arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
+        against = xp.zeros_like(state.safe) if against is None else against
+        stopped = state.standing == STOPPED
+
+        def of(x: Array) -> Array:
+            return pick(x, arm)[:, 0]
+
+        return Recommendation(
+            arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
+            p=supported(against, stopped, arm), effect=of(seems.effect), harm=of(seems.harm),
+            effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
+            harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),
+            claims=xp.where(stopped, 0.0, xp.exp(-against)),
+        )  # fmt: skip
 
     def _within_budget(self, s: S) -> S:
         """A cohort that would exceed the budget is not opened; if the winner is known by then, refining ends there."""

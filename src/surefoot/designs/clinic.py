@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array, pick
+from ..arrays import Array
 from ..problem import Problem, Shape, SurefootError, number
 from .base import ALL_STOPPED, BEST_ARM, RUNNING, STOPPED, Cohort, Design, Outcome, State, blank
-from .recommend import Recommendation, isotonic, wilson
+from .recommend import Estimates, isotonic, wilson
 
 USUAL = 36  # subjects a drug where no budget is given
 
@@ -32,21 +32,6 @@ class ClinicState(State):
     level: Array  # (trials, arms): the present one
     top: Array  # the highest that may still be given; -1: none, the drug is stopped
     done: Array
-
-    def recommendation(self) -> Recommendation:
-        arm = self.guess
-        level = pick(np.maximum(self.safe, 0).astype(int), arm)[:, 0]
-        n, y, z = (pick(at_arm(x, arm), level)[:, 0] for x in (self.n, self.effect, self.harm))
-        some, none = np.maximum(n, 1), np.full(arm.shape, np.nan)
-        return Recommendation(
-            arm=arm, dose=level.astype(float), certified=none, p=np.ones(arm.shape), effect=y / some, harm=z / some,
-            effect_interval=wilson(y, n), harm_interval=wilson(z, n), claims=np.ones(self.safe.shape),
-        )  # fmt: skip
-
-
-def at_arm(x: Array, arm: Array) -> Array:
-    """x[i, arm[i], :] for every row i."""
-    return np.take_along_axis(x, arm[:, None, None], axis=1)[:, 0, :]
 
 
 class OneByOne(Design[ClinicState]):
@@ -109,6 +94,12 @@ class OneByOne(Design[ClinicState]):
         found: Array = np.where(over, np.where((chosen >= 0).any(axis=1), BEST_ARM, ALL_STOPPED), RUNNING)
         won = found == BEST_ARM
         return replace(s, found=found * won, winner=np.where(won, np.argmax(estimate, axis=1), -1), ending=found)
+
+    def seems(self, state: ClinicState) -> Estimates:
+        level = np.maximum(state.safe, 0).astype(int)[..., None]
+        n, y, z = (np.take_along_axis(x, level, axis=2)[..., 0] for x in (state.n, state.effect, state.harm))
+        some = np.maximum(n, 1)
+        return Estimates(np.maximum(state.safe, 0), state.estimate, z / some, wilson(y, n), wilson(z, n))
 
     def _within_budget(self, s: ClinicState) -> ClinicState:
         if s.problem.budget < len(s.problem.arms):

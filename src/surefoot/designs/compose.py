@@ -27,6 +27,7 @@ from array_api_compat import array_namespace, device
 from ..arrays import Array, like
 from ..problem import Problem, SurefootError
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
+from .recommend import Estimates
 from .settle import round_down
 
 E = TypeVar("E", bound=State)
@@ -57,6 +58,15 @@ class Evidence(ABC, Generic[E]):
     def verdict(self, state: E, verdict: Verdict) -> Verdict:
         """The verdict with bounds that need not be known before somebody asks for them."""
         return verdict
+
+    def against(self, state: E) -> Array:
+        """A number for every arm that the log of the evidence against "it is the best" is not below; None: not known.
+        The theorem says what it is worth at any moment ("What the data support" in docs/guarantees.md)."""
+        return None
+
+    def seems(self, state: E) -> Estimates | None:
+        """What every arm seems to be worth at the limit; None: no more than its effect at the certified dose."""
+        return None
 
 
 class Policy(ABC, Generic[E]):
@@ -132,6 +142,12 @@ class Composed(Design[E]):
 
     def verdict(self, state: E) -> Verdict:
         return self.evidence.verdict(state, super().verdict(state))
+
+    def against(self, state: E) -> Array:
+        return self.evidence.against(state)
+
+    def seems(self, state: E) -> Estimates:
+        return self.evidence.seems(state) or super().seems(state)
 
     def _within_budget(self, s: E) -> E:
         """All of the budget is used; if the winner is known by then, refining ends there."""

@@ -29,13 +29,13 @@ from typing import Any, ClassVar
 
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array, like, pick
+from ..arrays import Array, like
 from ..bounds import Mixture
 from ..problem import Problem
-from .base import ACTIVE, STOPPED, Cohort, Outcome, State, Verdict, blank
+from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .levels_wagers import FAR, NEAR, Terms, infimum, wager
-from .recommend import Recommendation, interval, isotonic, supported
+from .recommend import Estimates, interval, isotonic
 from .settle import conclude
 
 # Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
@@ -60,24 +60,6 @@ class LevelsState(State):
     least: Array  # about how much there is now (with a tolerance: against its being better by more than that)
     x: Array  # and the value at which it is least
     alarm: Array  # whether harm at the first level is shown to be above the limit
-
-    def recommendation(self) -> Recommendation:
-        """The arm with the largest estimated value, of those not refuted, at the level that seems its largest safe."""
-        xp, p, arm = array_namespace(self.pulls), self.problem, self.guess
-        index = arm[:, None, None] + xp.zeros((1, 1, self.n.shape[-1]), dtype=xp.int64, device=device(arm))
-        level = xp.astype(pick(seems_safe(self, means(self)[1]), arm), xp.int64)
-
-        def at(x: Array) -> Array:
-            return xp.take_along_axis(xp.take_along_axis(x, index, axis=1)[:, 0, :], level, axis=1)[:, 0]
-
-        n, effect, harm = at(self.n), at(self.effect), at(self.harm)
-        return Recommendation(
-            arm=arm, dose=xp.astype(level[:, 0], xp.float64), certified=pick(self.safe, arm)[:, 0],
-            p=supported(self.against, self.standing == STOPPED, arm),
-            effect=at(means(self)[0]), harm=at(means(self)[1]),
-            effect_interval=interval(p.noises[0], effect, n), harm_interval=interval(p.noises[1], harm, n),
-            claims=xp.where(self.standing == STOPPED, 0.0, xp.exp(-self.against)),
-        )  # fmt: skip
 
 
 class LevelsEvidence(Evidence[LevelsState]):
@@ -217,6 +199,19 @@ class LevelsEvidence(Evidence[LevelsState]):
         lower = xp.max(xp.where(v >= goal, x[:, None, :], -xp.inf), axis=2)
         upper = xp.min(xp.where(u >= goal, x[:, None, :], xp.inf), axis=2)
         return replace(verdict, lower=lower, upper=upper)
+
+    def against(self, state: LevelsState) -> Array:
+        return state.against
+
+    def seems(self, state: LevelsState) -> Estimates:
+        """At the level that seems to be the largest safe one."""
+        xp, s, (f, g) = array_namespace(state.pulls), state, means(state)
+        level = seems_safe(s, g)
+        at = xp.astype(level, xp.int64)[..., None]
+        n, y, z, effect, harm = (xp.take_along_axis(x, at, axis=-1)[..., 0] for x in (s.n, s.effect, s.harm, f, g))
+        effect = xp.where(xp.isnan(effect), -xp.inf, effect)
+        ends = (interval(noise, x, n) for noise, x in zip(s.problem.noises, (y, z), strict=True))
+        return Estimates(level, effect, harm, *ends)
 
 
 def from_top(x: Array) -> Array:

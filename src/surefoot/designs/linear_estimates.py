@@ -35,14 +35,10 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     With a tolerance the leader counts as better by that much, and the one from before keeps its place up to half of it.
     """
     xp, (sy, sz) = array_namespace(live), sigmas(p)
-    a0, reach, top = like(data.v, p.starts), like(data.v, p.largest / p.starts), p.limit / sz
+    reach, top = like(data.v, p.largest / p.starts), p.limit / sz
     seen = data.v > 0
     v = xp.where(seen, data.v, 1e-12)
-
-    # Kept above 0 by a part of their noise; and start doses are safe, so harm there is not taken to be above the limit
-    floor = 0.5 / xp.sqrt(v)
-    theta, mu = xp.maximum(data.y / v, 0.01 * floor), xp.minimum(xp.maximum(data.z / v, floor), like(v, top))
-    dose = xp.maximum(round_down(p, a0 * xp.minimum(top / mu, reach)) / a0, like(v, 1.0))
+    theta, mu, dose = slopes(p, data)
     value = theta / top * dose
     shift = tolerance(p)
     ranked = value
@@ -67,6 +63,18 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     norm = xp.sqrt(1 + high**2) if p.signals == "independent" else 1 + high
     scale = high / norm * xp.maximum(mu, rival.cap)
     return Look(leader, value, bar * sigma, ahead, behind, evidence, scale)
+
+
+def slopes(p: Problem, data: Bets) -> tuple[Array, Array, Array]:
+    """Of effect and harm, and the dose where harm seems to reach the limit; in units of sigmas and start doses.
+
+    Kept above 0 by a part of their noise; and start doses are safe, so harm there is not taken to be above the limit.
+    """
+    xp, top = array_namespace(data.v), p.limit / sigmas(p)[1]
+    v = xp.where(data.v > 0, data.v, 1e-12)
+    a0, reach, floor = like(v, p.starts), like(v, p.largest / p.starts), 0.5 / xp.sqrt(v)
+    theta, mu = xp.maximum(data.y / v, 0.01 * floor), xp.minimum(xp.maximum(data.z / v, floor), like(v, top))
+    return theta, mu, xp.maximum(round_down(p, a0 * xp.minimum(top / mu, reach)) / a0, like(v, 1.0))
 
 
 def stepped(p: Problem, x: Array) -> Array:

@@ -21,7 +21,7 @@ from array_api_compat import array_namespace, device
 from ..arrays import Array, like, pick, scatter
 from ..bounds import ANY, CONTRAST, TOGETHER, log_mixture, log_tilt, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
-from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
+from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .linear_bars import (
     TINY,
@@ -38,7 +38,8 @@ from .linear_bars import (
     sigmas,
     under,
 )
-from .linear_estimates import Look, look, stepped, tolerance
+from .linear_estimates import Look, look, slopes, stepped, tolerance
+from .recommend import Estimates
 from .settle import conclude, round_down
 
 SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and largest safe doses; verdict or intervals
@@ -121,6 +122,25 @@ class LinearEvidence(Evidence[LinearState]):
             effect_lower=rise * xp.where(known, theta - error, -xp.inf),
             effect_upper=rise * xp.where(known, theta + error, xp.inf),
         )
+
+    def against(self, state: LinearState) -> Array:
+        """By what is known now (lemma 7); of a claim that is refuted at least what refuted it."""
+        xp, at = array_namespace(state.pulls), state.look
+        high = pick(at.value, at.leader) + tolerance(state.problem)
+        low, u, high = (x / (1 + x) for x in (at.value, at.bar, xp.maximum(high, at.value)))
+        every = state.standing >= 0
+        _, u = least(state, every, (low, xp.clip(u, low, high), high), 3, False, None)
+        found, _ = least(state, every, (low, xp.clip(u, low, high), high), 22, True, None)
+        return xp.where(state.standing == REFUTED, xp.maximum(found, like(found, goal(state.problem))), found)
+
+    def seems(self, state: LinearState) -> Estimates:
+        """At the dose where the estimated line of harm reaches the limit."""
+        xp, p, (sy, sz) = array_namespace(state.pulls), state.problem, sigmas(state.problem)
+        theta, mu, dose = slopes(p, state.data)
+        error = 1.96 * dose / xp.sqrt(xp.where(state.n > 0, state.data.v, 1e-12))
+        effect, harm = xp.where(state.n > 0, sy * theta * dose, -xp.inf), sz * mu * dose
+        ends = ((mean - s * error, mean + s * error) for mean, s in ((effect, sy), (harm, sz)))
+        return Estimates(dose * like(dose, p.starts), effect, harm, *ends)
 
 
 def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> LinearState:

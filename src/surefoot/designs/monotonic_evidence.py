@@ -23,9 +23,11 @@ from ..arrays import Array, like, pick, put, rows, scatter
 from ..bounds import Mixture
 from ..noise import Noise
 from ..problem import Problem
-from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
+from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .ladder import RUNGS, first_false, ladder, regrid
+from .monotonic_estimates import Guess
+from .recommend import Estimates
 from .settle import conclude, level_below, round_down
 
 CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.35, 0.53, 0.04, 0.04, 0.04  # shares of delta
@@ -183,6 +185,46 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         return replace(
             verdict, estimate=estimate, lower=self.bound(s, up, ABOVE, -1.0), upper=self.bound(s, down, BELOW, 1.0)
         )
+
+    def against(self, state: MonotonicState) -> Array:
+        """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted
+        at least what refuted it. 0 where the arm that was bet on most does not seem to be better."""
+        xp, s, goal = array_namespace(state.at), state, math.log(1 / (VERDICT * state.problem.delta))
+        leader = xp.argmax(xp.sum(s.at[..., ABOVE][..., 0], axis=-1), axis=1)
+        low, high = mean(s.at[..., BELOW]), pick(mean(s.at[..., ABOVE]), leader)
+        which = (low < high) & (xp.arange(low.shape[1], device=device(low)) != leader[:, None])
+        found = xp.where(s.standing == REFUTED, goal, xp.zeros_like(low))
+        row, arm = xp.nonzero(which)
+        if row.shape[0] == 0:
+            return found
+        l, h = (rows(xp.zeros_like(low) + x, which)[:, None] for x in (low, high))
+        x = l + (h - l) * like(l, LEVELS)
+        mine, theirs = sides(s, row, arm, leader, x, 0.0, True)
+        cell = mine[:, :-1] + theirs[:, 1:]
+        doubt = cell < xp.min(mine + theirs, axis=1)[:, None]  # a cell can be least only where it is below that
+        i = xp.nonzero(doubt)[0]
+        if i.shape[0] > 0:
+            left, right = (rows(y, doubt)[:, None] for y in (x[:, :-1], x[:, 1:]))
+            parts = left + (right - left) * like(left, [j / FINER for j in range(FINER + 1)])
+            mine, theirs = sides(s, xp.take(row, i), xp.take(arm, i), leader, parts, 0.0, True)
+            cell = put(cell, doubt, xp.min(mine[:, :-1] + theirs[:, 1:], axis=1))
+        return xp.maximum(found, put(xp.zeros_like(low), which, xp.min(cell, axis=1)))
+
+    def seems(self, state: MonotonicState) -> Estimates | None:
+        """Where harm seems to reach the limit, as far as doses may be given; by the estimates of the policy, if any."""
+        guess = getattr(state.memory, "guess", None)
+        if not isinstance(guess, Guess):
+            return None
+        xp, p = array_namespace(state.base), state.problem
+        dose = round_down(p, xp.minimum(guess.crossing, state.base))
+        off = dose - guess.crossing
+        effect = xp.where(state.n > 0, guess.value + guess.gain[..., -1] * off, -xp.inf)
+        harm = guess.harm[..., -1] + guess.rise[..., -1] * off
+        ends = (
+            (y - 1.96 * error[..., -1], y + 1.96 * error[..., -1])
+            for y, error in ((effect, guess.effect_error), (harm, guess.harm_error))
+        )
+        return Estimates(dose, effect, harm, *ends)
 
     def bound(self, s: MonotonicState, test: Any, sums: slice, sign: float) -> Array:
         """The x nearest to the mean at which the test, which grows with the distance, comes to enough."""

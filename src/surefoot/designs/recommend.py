@@ -28,6 +28,18 @@ def isotonic(total: Array, count: Array) -> Array:
     return xp.where(some, found, xp.nan)
 
 
+@dataclass(frozen=True)
+class Estimates:
+    """What every arm seems to be, (trials, arms): its largest safe dose, effect and harm there, each with a 95%
+    interval of that dose alone. Without promise."""
+
+    dose: Array
+    effect: Array
+    harm: Array
+    effect_interval: tuple[Array, Array]
+    harm_interval: tuple[Array, Array]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
     """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
@@ -65,8 +77,8 @@ def _listed(names: list[str]) -> str:
 
 
 def supported(against: Array, out: Array, arm: Array) -> Array:
-    """p of naming `arm`: over the other arms, those `out` apart, the largest of 1 over the most evidence against "it is
-    best" there ever was. `against` is its log, (trials, arms)."""
+    """p of naming `arm`: over the other arms, those `out` apart, the largest of 1 over the evidence against "it is
+    best". `against` is its log, (trials, arms)."""
     xp = array_namespace(against)
     others = (xp.arange(against.shape[1], device=device(against)) != arm[:, None]) & ~out
     return xp.exp(xp.minimum(xp.max(xp.where(others, -against, -xp.inf), axis=1), xp.zeros_like(against[:, 0])))

@@ -126,7 +126,7 @@ def _words(view: View, ending: str, winner: int) -> str:
         )
     if view.concluded:
         return {
-            "budget-spent": "No arm is named: the next cohort would have exceeded the budget.",
+            "budget-spent": f"No arm is named: the budget is spent. {view.design.recommendation(view.state).words(p)}",
             "all-stopped": "No arm is named: every arm was stopped, its start dose having looked unsafe.",
         }.get(
             ending, f"No arm is named: {view.concluded.get('withheld')} is above the limit, against what was assumed."

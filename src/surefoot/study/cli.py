@@ -300,6 +300,7 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         say(found["trouble"], "does not verify:", "red")
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     _say_standing(it.view)
+    say(found["recommendation"], "if it had to end now:")
     row = grid("arm", "standing", "certified dose", "value", "pulls", "open", "next dose", "why")
     for a in found["arms"]:
         value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))

@@ -192,6 +192,7 @@ class Study:
             "readings": sum(arm["pulls"] for arm in arms),
             "open": len(view.assignments()) + len(view.reserved.keys() & _waiting(view)),
             "awaiting": len(view.awaiting()),
+            "recommendation": view.design.recommendation(view.state).words(view.problem),
             "arms": arms,
             "head": {"seq": view.seq, "hash": view.hash},
         }

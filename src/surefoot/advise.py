@@ -1,0 +1,156 @@
+"""What a problem costs, and what would make it cheaper: a first look before a study is planned.
+
+Whether it can be resolved at all follows from the problem alone. The rest is about one truth: the bound that no design
+can beat, about how many subjects ours takes (a few simulated trials), and what each assumption costs: the same trials
+with one thing changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .designs.base import BEST_ARM, WITHIN_TOLERANCE, Design
+from .noise import Noise
+from .problem import Problem
+from .scenario import Scenario
+from .simulate import simulate
+from .theory import NotStated, certified_lower_bound, doubts
+from .theory.resolvable import refuse
+
+LONGEST = 100_000  # subjects after which a trial of the first look is given up
+
+
+@dataclass(frozen=True)
+class Size:
+    """About how many subjects it takes, and in which share of the trials it came to an end."""
+
+    mean: float
+    se: float
+    p90: float
+    ended: float
+
+    def __str__(self) -> str:
+        short = "" if self.ended == 1 else f" (ended in {self.ended:.0%} of trials, so it is more)"
+        return f"{self.mean:,.0f} ± {self.se:,.0f} on average, {self.p90:,.0f} in one of ten{short}"
+
+
+@dataclass(frozen=True)
+class Change:
+    what: str
+    ratio: float  # subjects with it, to subjects without
+    size: Size
+
+
+@dataclass(frozen=True)
+class Advice:
+    problem: Problem
+    scenario: Scenario | None
+    doubts: list[str]
+    least: float | None = None  # no design can do with fewer on average, where the theorem is stated
+    size: Size | None = None
+    changes: tuple[Change, ...] = ()  # the most helpful first; all together last
+    together: Change | None = None
+
+    def lines(self) -> list[str]:
+        """In words."""
+        said = [f"It may never end: {line}." for line in self.doubts] or ["It can be resolved."]
+        if self.scenario is None or self.size is None:
+            return [
+                *said,
+                "How many subjects depends on the truth: give the arms effect and harm curves to learn more.",
+            ]
+        said.append(
+            f"If {self.scenario.name} were the truth it would take {self.size} (at delta {self.problem.delta:g})."
+        )
+        if self.least:
+            said.append(f"No design that keeps the promise can do with fewer than {self.least:,.0f} on average.")
+        if self.changes:
+            first, *others = (f"{change.what} would take {change.ratio:.0%} of that" for change in self.changes)
+            said += [f"What costs most: {first}.", *(f"Also: {other}." for other in others)]
+        half = [change.what for change in self.changes if change.ratio <= 0.5]
+        if half:
+            said.append(f"It would be halved by {' or by '.join(half)}.")
+        elif self.together:
+            enough = "would halve it" if self.together.ratio <= 0.5 else "would not halve it"
+            said.append(f"No single change halves it; all together {enough} ({self.together.ratio:.0%}).")
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        rows = [{"change": x.what, "ratio": x.ratio, "subjects": vars(x.size)} for x in self.changes]
+        return {
+            "scenario": self.scenario.name if self.scenario else None, "doubts": self.doubts, "least": self.least,
+            "subjects": vars(self.size) if self.size else None, "changes": rows,
+            "together": self.together.ratio if self.together else None, "words": self.lines(),
+        }  # fmt: skip
+
+
+def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: int = 40, seed: int = 0) -> Advice:
+    """A problem that nothing can resolve is refused, before anything is simulated."""
+    refuse(problem)
+    found = Advice(problem, scenario, doubts(problem))
+    if scenario is None:
+        return found
+    now = size(problem, scenario, design, trials, seed)
+    changes, all_ = [], problem
+    for what, key, value in variants(problem, scenario):
+        then = size(problem.but(**{key: value}), scenario, design, trials, seed)
+        changes.append(Change(what, then.mean / now.mean, then))
+        all_ = all_.but(**{key: value})
+    changes.sort(key=lambda change: change.ratio)
+    together = None
+    if len(changes) > 1:
+        then = size(all_, scenario, design, trials, seed)
+        together = Change("all of these", then.mean / now.mean, then)
+    return replace(found, least=least(problem, scenario), size=now, changes=tuple(changes), together=together)
+
+
+def size(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int) -> Size:
+    result = simulate(problem.but(budget=min(problem.budget, LONGEST)), scenario, design, trials, seed)
+    pulls = result.pulls.astype(float)
+    se = float(pulls.std(ddof=1)) / math.sqrt(trials) if trials > 1 else 0.0
+    ended = float(np.isin(result.ending, (BEST_ARM, WITHIN_TOLERANCE)).mean())
+    return Size(float(pulls.mean()), se, float(np.quantile(pulls, 0.9)), ended)
+
+
+def least(problem: Problem, scenario: Scenario) -> float | None:
+    """The bound of theory.certified; it is about doses, not about ordered levels."""
+    if problem.shape == "levels":
+        return None
+    try:
+        return certified_lower_bound(problem, scenario).pulls
+    except NotStated:
+        return None
+
+
+def variants(problem: Problem, scenario: Scenario) -> Iterator[tuple[str, str, Any]]:
+    """One thing changed: in words, and as a field of the problem."""
+    if problem.slack:
+        yield f"a slack of {2 * problem.slack:g} in place of {problem.slack:g}", "slack", 2 * problem.slack
+    if problem.delta < 0.5:
+        yield f"a delta of {2 * problem.delta:g} in place of {problem.delta:g}", "delta", 2 * problem.delta
+    if scenario.noise is None and any(not noise.binary for noise in problem.noises):
+        noise = tuple(x if x.binary else Noise(x.kind, x.scale / math.sqrt(2)) for x in problem.noises)
+        yield "the mean of two readings a subject (sigma lower by the root of 2)", "noise", noise
+    if problem.shape == "monotonic":
+        steep = steepest(problem, scenario)
+        arms = tuple(replace(x, lipschitz=max(k, 0.5 * x.lipschitz)) for x, k in zip(problem.arms, steep, strict=True))
+        if any(new.lipschitz < 0.99 * old.lipschitz for new, old in zip(arms, problem.arms, strict=True)):
+            yield "Lipschitz constants half as large, where the truth allows it", "arms", arms
+    if problem.tolerance is None:
+        values = np.sort(scenario.truth(problem).value)
+        gap = float(values[-1] - values[-2])
+        if 0 < gap < math.inf:
+            yield f"a tolerance of {gap:.3g} (the second best arm would do too)", "tolerance", gap * (1 + 1e-6)
+
+
+def steepest(problem: Problem, scenario: Scenario) -> list[float]:
+    """How fast harm rises at most in every arm, as seen on a fine grid."""
+    dose = np.linspace(problem.starts, problem.largest, 2001)
+    width = np.diff(dose, axis=0)
+    rise = np.diff(scenario.harms(dose), axis=0) / np.where(width > 0, width, 1.0)
+    return [float(x) * (1 + 1e-6) for x in np.maximum(rise.max(axis=0), 1e-9)]

@@ -1,0 +1,312 @@
+"""The protocol report: what a study would do, before it begins, in one page that prints.
+
+A report is a list of blocks (headings, paragraphs, tables, pictures), written once and shown as Markdown or as HTML
+that needs nothing else. Every number in it is simulated from a seed that it names, or stepped through by the design.
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+
+from . import __version__
+from .characteristics import Characteristics, brief
+from .decisions import decision_table
+from .designs.base import Design
+from .designs.compose import Composed
+from .problem import Arm, Problem
+from .scenario import Scenario
+from .simulate import simulate
+from .theory.resolvable import doubts, impossible
+
+COLORS = ("#0b6e4f", "#c1440e", "#2f4b8f", "#8a6d00", "#7b2d8b", "#444444")
+SHAPES = {
+    "linear": "effect and harm are lines through 0",
+    "monotonic": "effect and harm never fall with the dose, and harm rises no faster than its Lipschitz constant",
+    "levels": "effect and harm never fall from one level to the next; no distance and no slope is assumed",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A heading, a paragraph, a table (its head is the first row), or a picture (SVG, with a caption)."""
+
+    kind: Literal["title", "heading", "text", "table", "picture", "code"]
+    text: str = ""
+    rows: Sequence[Sequence[str]] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of a report: one problem, its truths, designs (the first is the one that is planned), budgets."""
+
+    problem: Problem
+    scenarios: Sequence[Scenario]
+    designs: Sequence[Design]
+    budgets: Sequence[int | None]
+    trials: int = 500
+    seed: int = 0
+    workers: int = 1
+    command: Sequence[str] = ()
+
+    def blocks(self) -> list[Block]:
+        return [*question(self), *promise(self), *truths(self), *odds(self), *decisions(self), *origin(self)]
+
+
+def question(plan: Plan) -> Iterator[Block]:
+    p = plan.problem
+    yield Block("title", f"Protocol: which of {', '.join(p.names)}")
+    yield Block("heading", "The question")
+    yield Block(
+        "text",
+        f"Which of {len(p.arms)} arms has the largest effect at its largest dose whose mean harm is at or below "
+        f"{p.limit:g}?" + (f" An arm within {p.tolerance:g} of the best will do." if p.tolerance else ""),
+    )  # fmt: skip
+    rows = [["arm", "doses"], *([arm.name, _doses(arm)] for arm in p.arms)]
+    yield Block("table", rows=rows)
+    noise = "; ".join(f"{key}: {x.assumption()}" for key, x in zip(("effect", "harm"), p.noises, strict=True))
+    yield Block("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
+    for line in impossible(p):
+        yield Block("text", f"This cannot be resolved: {line}.")
+    for line in doubts(p):
+        yield Block("text", f"This may never end: {line}.")
+
+
+def _doses(arm: Arm) -> str:
+    if arm.labels is not None:
+        return ", ".join(map(str, arm.labels)) + "; the first is known to be safe"
+    if arm.levels is not None:
+        return ", ".join(f"{x:g}" for x in arm.levels) + f"; begins at {arm.start:g}"
+    return f"{arm.start:g} to {arm.max:g}, any; begins at {arm.start:g}, known to be safe"
+
+
+def promise(plan: Plan) -> Iterator[Block]:
+    p, design = plan.problem, plan.designs[0]
+    yield Block("heading", "The design and its promise")
+    options = ", ".join(f"{key} {value}" for key, value in design.options.items())
+    yield Block("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + _first_line(design))
+    given = (
+        "a level is given only if it is the first, or the mean harm of the one just below it is at or below"
+        if p.shape == "levels"
+        else "every dose given has a mean harm at or below"
+    )
+    if design.guarantee:
+        yield Block(
+            "text",
+            f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: {given} "
+            f"{p.ceiling:g}, "
+            f"and the arm that is named is {'within the tolerance of ' if p.tolerance else ''}the best. One delta, "
+            f"{p.delta:g}, covers both. " + _theorem(design),
+        )  # fmt: skip
+    else:
+        yield Block("text", "Nothing is promised: this design has no guarantee.")
+    yield Block("heading", "When it stops")
+    stops = [
+        ["ending", "when", "what is said"],
+        ["best-arm", "every other arm is shown not to be the best, or stopped", "the best arm, and its certified dose"],
+        ["budget-spent", "the budget is spent before that", "no name; the arm that is supported best, with its p"],
+        ["all-stopped", "harm at every start dose is shown to be above the limit", "no name"],
+    ]
+    if p.tolerance is not None:
+        stops.insert(2, ["within-tolerance", "no rival can be better by more than the tolerance", "an arm good enough"])
+    yield Block("table", rows=stops)
+    yield Block("text", "An arm is stopped as soon as harm at its start dose is shown to be above the limit.")
+
+
+def _first_line(design: Design) -> str:
+    return " ".join((type(design).__doc__ or "").split("\n\n")[0].split())
+
+
+def _theorem(design: Design) -> str:
+    named = f" ({design.evidence.theorem})" if isinstance(design, Composed) else ""
+    return f"The theorem and its proof{named}: docs/guarantees.md."
+
+
+def truths(plan: Plan) -> Iterator[Block]:
+    p = plan.problem
+    yield Block("heading", "What is assumed in the simulations")
+    yield Block("text", "No design sees any of this. The dotted line is the limit.")
+    for one in plan.scenarios:
+        truth = one.truth(p)
+        rows = [["arm", "largest safe dose", "effect there"]]
+        for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
+            rows.append([arm.name, "none" if np.isnan(dose) else _label(arm, dose), f"{value:.4g}"])
+        best = p.names[truth.best] if np.any(np.isfinite(truth.value)) else "no arm"
+        yield Block("text", f"{one.name}: {best} is the best." + _outside(one.violations(p)))
+        yield Block("table", rows=rows)
+        yield Block("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
+
+
+def _outside(broken: list[str]) -> str:
+    return f" Outside the assumptions, so nothing is promised: {'; '.join(broken)}." if broken else ""
+
+
+def _label(arm: Arm, dose: float) -> str:
+    return str(arm.label(float(dose)))
+
+
+def odds(plan: Plan) -> Iterator[Block]:
+    """Operating characteristics over scenarios, designs and budgets."""
+    p, tables = plan.problem, list[Characteristics]()
+    for one in plan.scenarios:
+        for design in plan.designs:
+            for most in plan.budgets:
+                problem = p if most is None else p.but(budget=most)
+                result = simulate(problem, one, design, plan.trials, plan.seed, workers=plan.workers)
+                tables.append(Characteristics(result))
+    yield Block("heading", "Operating characteristics")
+    yield Block(
+        "text",
+        f"{plan.trials:,} simulated trials a row, seed {plan.seed}; ± is one standard error. Named: the study ended "
+        "with the best arm. Recommended: the arm that is supported best when it ends, with no promise about its dose. "
+        "Failed: a wrong arm was named, or a dose was given that may not be; if no arm was named, none could be wrong.",
+    )
+    rows = [brief(table) for table in tables]
+    yield Block("table", rows=[list(rows[0]), *(list(row.values()) for row in rows)])
+    yield Block("heading", "Sample sizes and exposure")
+    head = ["scenario", "design", "at most", "subjects, mean", "median", "90%", "most", "over the limit"]
+    ceiling = (
+        f"over {p.ceiling:g}, trials with any" if p.shape != "levels" else "trials with a level that may not be given"
+    )
+    sizes = [[*head, "mean excess", ceiling]]
+    for table in tables:
+        n, few = table.numbers, list(brief(table).values())
+        pulls, over = n["pulls"], n["over_limit"]
+        numbers = [f"{pulls['median']:,.0f}", f"{pulls['p90']:,.0f}", f"{pulls['max']:,}"]
+        risk = [f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})", f"{over['mean_excess']:.3g}"]
+        sizes.append(
+            [*few[:3], f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}", *numbers, *risk, f"{n['unsafe']['rate']:.2%}"]
+        )
+    yield Block("table", rows=sizes)
+    yield Block("heading", "What would be recommended")
+    picks = [["scenario", "design", "at most", "arm and dose, share of trials"]]
+    for table in tables:
+        shares = sorted(table.numbers["selection"].items(), key=lambda item: -item[1])
+        told = ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
+        picks.append([*list(brief(table).values())[:3], told])
+    yield Block("table", rows=picks)
+
+
+def decisions(plan: Plan) -> Iterator[Block]:
+    """What happens after each possible number of harms in the first cohorts of the first arm."""
+    p, design = plan.problem, plan.designs[0]
+    if plan.budgets[0] is not None:
+        p = p.but(budget=plan.budgets[0])
+    yield Block("heading", "The first cohorts")
+    yield Block(
+        "text",
+        f"What the design does after each possible outcome of the first cohorts of {p.names[0]}, found by stepping it "
+        f"({'exact' if p.noises[1].binary else 'for some mean harms'}); the other arms have no harm, and half of the "
+        "readings show an effect.",
+    )
+    yield Block("table", rows=decision_table(p, design))
+
+
+def origin(plan: Plan) -> Iterator[Block]:
+    yield Block("heading", "Where the numbers come from")
+    yield Block(
+        "text",
+        f"surefoot {__version__}, Python {platform.python_version()}, NumPy {np.__version__}; seed {plan.seed}, "
+        f"{plan.trials:,} trials a row. The same command with the same versions gives the same numbers.",
+    )
+    if plan.command:
+        yield Block("code", shlex.join(plan.command))
+
+
+def curves(p: Problem, one: Scenario) -> str:
+    """Mean harm and mean effect of every arm by dose, side by side, as SVG."""
+    parts, wide, high = [], 300, 180
+    top = np.where(np.isfinite(p.largest), p.largest, np.where(np.isnan(d := one.truth(p).dose), p.starts, 1.5 * d))
+    dose = np.linspace(p.starts, top, 61)
+    if p.shape == "levels":
+        dose = np.minimum(np.arange(int(p.largest.max()) + 1.0)[:, None], p.largest)
+    left, right = float(dose.min()), float(max(dose.max(), dose.min() + 1e-9))
+    for k, (title, y) in enumerate((("mean harm", one.harms(dose)), ("mean effect", one.effects(dose)))):
+        low = min(0.0, float(y.min()))
+        up = max(float(y.max()), p.ceiling if k == 0 else 0.0, low + 1e-9) * 1.05
+
+        def at(a: Any, v: Any, x0: int = 50 + k * (wide + 80), low: float = low, up: float = up) -> str:
+            return f"{x0 + wide * (a - left) / (right - left):.1f},{30 + high * (1 - (v - low) / (up - low)):.1f}"
+
+        def line(points: list[str], style: str) -> str:
+            return f'<polyline points="{" ".join(points)}" fill="none" {style}/>'
+
+        x0 = 50 + k * (wide + 80)
+        parts.append(f'<text x="{x0}" y="18" font-weight="bold">{title}</text>')
+        parts.append(f'<rect x="{x0}" y="30" width="{wide}" height="{high}" fill="none" stroke="#999"/>')
+        parts += [
+            f'<text x="{x0 - 6}" y="{y_}" text-anchor="end">{v:.3g}</text>' for y_, v in ((36, up), (30 + high, low))
+        ]
+        parts += [
+            f'<text x="{x_}" y="{high + 46}" text-anchor="{how}">{escape(_label(p.arms[0], v))}</text>'
+            for x_, v, how in ((x0, left, "start"), (x0 + wide, right, "end"))
+        ]
+        if k == 0:
+            parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="2 4"'))
+        for i in range(len(p.arms)):
+            gaps = f"10 {4 * i}" if i else "none"  # so that curves on top of each other are both seen
+            style = f'stroke="{COLORS[i % len(COLORS)]}" stroke-width="2" stroke-dasharray="{gaps}"'
+            parts.append(line([at(a, v) for a, v in zip(dose[:, i], y[:, i], strict=True)], style))
+    names = [
+        f'<tspan fill="{COLORS[i % len(COLORS)]}" dx="{0 if i == 0 else 14}">{escape(name)}</tspan>'
+        for i, name in enumerate(p.names)
+    ]
+    parts.append(f'<text x="50" y="{high + 70}">{"".join(names)}</text>')
+    return (
+        f'<svg viewBox="0 0 740 {high + 80}" width="740" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+    )
+
+
+def to_markdown(blocks: Sequence[Block]) -> str:
+    """Pictures are left out: the numbers behind them are in the tables."""
+    out = []
+    for block in blocks:
+        if block.kind == "table":
+            head, *rows = ([cell.replace("|", "\\|") for cell in row] for row in block.rows)
+            out.append("\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)))
+        elif block.kind != "picture":
+            marks = {"title": "# {}", "heading": "## {}", "code": "```\n{}\n```"}
+            out.append(marks.get(block.kind, "{}").format(block.text))
+    return "\n\n".join(out) + "\n"
+
+
+STYLE = """body{font:15px/1.5 Georgia,serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #ccc}
+table{border-collapse:collapse;font:12px/1.35 sans-serif;margin:.8rem 0}
+th,td{border:1px solid #ccc;padding:.25rem .45rem;text-align:left;vertical-align:top}
+th{background:#f3f3f0}pre{background:#f3f3f0;padding:.6rem;white-space:pre-wrap}
+figure{margin:1rem 0}figcaption{font:12px sans-serif;color:#555}svg{max-width:100%;height:auto}
+@media print{body{margin:0;max-width:none;font-size:11px}table{font-size:8.5px}h2{break-after:avoid}
+figure,tr{break-inside:avoid}thead{display:table-header-group}}"""
+
+
+def to_html(blocks: Sequence[Block]) -> str:
+    """One file that needs nothing else, and prints."""
+    body = [_html(block) for block in blocks]
+    title = escape(next((b.text for b in blocks if b.kind == "title"), "protocol"))
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(body) + "\n</body></html>\n"
+    )
+
+
+def _html(block: Block) -> str:
+    if block.kind == "table":
+        head, *rows = block.rows
+        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        return (
+            f"<table><thead><tr>{top}</tr></thead><tbody>"
+            + "".join(f"<tr>{x}</tr>" for x in lines)
+            + "</tbody></table>"
+        )
+    if block.kind == "picture":
+        return f"<figure>{block.rows[0][0]}<figcaption>{escape(block.text)}</figcaption></figure>"
+    tag = {"title": "h1", "heading": "h2", "text": "p", "code": "pre"}[block.kind]
+    return f"<{tag}>{escape(block.text)}</{tag}>"

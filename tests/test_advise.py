@@ -1,0 +1,66 @@
+"""The first look: what a problem costs, and what would make it cheaper."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot import SurefootError, case, make
+from surefoot.advise import advise, variants
+from surefoot.designs import default
+
+from .designs.small import drug, easy
+from .test_cli import run  # noqa: F401
+from .test_scenario import EXAMPLE, SET
+
+
+def test_what_costs_most() -> None:
+    """Half the variance halves a problem that is all noise; no design does with fewer than the bound."""
+    problem, truth = easy()
+    found = advise(problem.but(noise=case("paper-linear", 3)[0].noise), truth, make("surefoot-linear"), trials=12)
+    assert found.size is not None and found.least is not None
+    assert found.size.ended == 1
+    assert 0 < found.least < found.size.mean
+    assert [change.ratio for change in found.changes] == sorted(change.ratio for change in found.changes)
+    by_key = {change.what.split()[1]: change.ratio for change in found.changes}
+    assert by_key["mean"] < 0.8
+    assert by_key["mean"] < by_key["delta"] <= 1.05
+    assert found.together is not None and found.together.ratio < 0.7
+    assert any(line.startswith("What costs most") for line in found.lines())
+
+
+def test_variants_keep_to_the_assumptions() -> None:
+    for problem, truth in (easy(), drug(), case("levels-thall"), case("binary", 3)):
+        for _, key, value in variants(problem, truth):
+            assert not truth.violations(problem.but(**{key: value}))
+
+
+@pytest.mark.parametrize("name", ["levels-thall", "paper-drug", "paper-linear"])
+def test_no_doubts_about_what_ends(name: str) -> None:
+    problem, _ = case(name)
+    assert advise(problem, None, make(default(problem.shape))).lines()[0] == "It can be resolved."
+
+
+def test_what_cannot_be_resolved_is_refused_at_once() -> None:
+    problem, truth = case("levels-thall", budget=2)
+    began = time.perf_counter()
+    with pytest.raises(
+        SurefootError, match="this problem cannot be resolved: a budget of 2 leaves arms that are never pulled"
+    ):
+        advise(problem, truth, make("surefoot-levels"))
+    assert time.perf_counter() - began < 1
+
+
+def test_the_command(run: Any, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "set.toml"
+    path.write_text(SET, encoding="utf-8")
+    found = run("advise", str(path), "--trials", "4", "--json").json["advice"]
+    assert [one["scenario"] for one in found] == ["A is better", "B is better"]
+    assert found[0]["subjects"]["ended"] == 1
+    lines = [line for line in EXAMPLE.splitlines() if not line.startswith(("effect", "harm"))]
+    path.write_text("\n".join(lines), encoding="utf-8")  # the problem alone
+    said = run("advise", str(path)).out
+    assert "give the arms effect and harm curves" in said

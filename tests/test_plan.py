@@ -1,0 +1,73 @@
+"""The protocol report, from a file to a page."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import case, make
+from surefoot.decisions import HEAD, decision_table
+from surefoot.designs import default
+from surefoot.designs.base import Outcome
+from surefoot.plan import Plan, curves, to_html, to_markdown
+
+from .test_cli import run  # noqa: F401
+from .test_scenario import SET
+
+
+def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
+    path, out = tmp_path / "set.toml", tmp_path / "report.html"
+    path.write_text(SET, encoding="utf-8")
+    command = "plan", str(path), "--budgets", "30,60", "--designs", "surefoot-levels,boin", "--trials", "10"
+    assert run(*command, "--out", str(out), "--json").json == {"files": [str(out), str(out.with_suffix(".md"))]}
+    page, text = out.read_text(encoding="utf-8"), out.with_suffix(".md").read_text(encoding="utf-8")
+    for said in (
+        "Which of 2 arms has the largest effect", "With probability at least 0.9", "When it stops", "A is better",
+        "B is better", "best arm named", "over the limit", "90%", "10 mg", "The first cohorts", "seed 0",
+        "surefoot plan ", "none named", "± is one standard error", "surefoot-levels/1",
+    ):  # fmt: skip
+        assert said in page
+        assert said in text
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=", page)  # it needs nothing else
+    assert page.count("<svg") == 2
+    ET.fromstring(page.split("\n", 1)[1].replace('<meta charset="utf-8">', ""))  # well formed
+    again = tmp_path / "again.html"
+    run(*command, "--out", str(again))
+    assert again.read_text(encoding="utf-8") == page
+    assert "cannot write the report" in run(*command, "--out", str(tmp_path / "no" / "report.html")).err
+
+
+def test_one_problem_only(run: Any) -> None:  # noqa: F811
+    assert "different problems" in run("plan", "levels-thall", "levels-brock", "--trials", "2").err
+
+
+def test_the_decision_table_is_what_the_design_does() -> None:
+    problem, _ = case("levels-thall", budget=100)
+    design = make("surefoot-levels")
+    head, *rows = decision_table(problem, design)
+    assert head == HEAD
+    assert {row[0] for row in rows} == {"1", "2", "3"}
+    first = [row for row in rows if row[0] == "1"]
+    assert first[0][2].startswith("0") and first[-1][2].endswith("3")  # all outcomes of three subjects
+    state = design.start(problem)
+    cohort = design.ask(state)
+    state = design.tell(state, cohort, Outcome(cohort.n, np.floor(cohort.n / 2), np.zeros_like(cohort.n, dtype=float)))
+    after = design.ask(state)
+    assert first[0][5].startswith(f"drug A: {after.n[0, 0]} at {after.dose[0, 0] + 1:.0f}")
+
+
+@pytest.mark.parametrize("name", ["paper-linear", "paper-drug", "binary", "dose-levels"])
+def test_every_shape(name: str) -> None:
+    problem, truth = case(name, 3)
+    plan = Plan(problem, [truth], [make(default(problem.shape))], [40], trials=3)
+    blocks = plan.blocks()
+    assert len(decision_table(problem, plan.designs[0])) >= 2
+    ET.fromstring(curves(problem, truth))
+    assert "nan" not in to_markdown(blocks).replace("nan</", "")
+    assert to_html(blocks).startswith("<!doctype html>")
