@@ -95,7 +95,29 @@ def test_refuses_a_dose_that_is_a_hair_too_high(name: str) -> None:
                 seen += 1
                 assert theorem.refusal(arm, most) is None and theorem.refusal(arm, most * (1 + 1e-6)) is not None
         theorem.take(given)
-    assert seen > 3
+    assert seen > 3 or design.shape == "levels"
+
+
+def test_refuses_a_level_whose_neighbour_below_is_not_calm() -> None:
+    p = problem("levels", binary=True)
+    theorem = THEOREMS["surefoot-levels/1"](plain(p), {})
+
+    def take(level: int, n: int, harms: int, stakes: list[float | None]) -> None:
+        given = Given(1, 1, {"dose": [float(level)] * 3, "n": [0] * 3, "stakes": [stakes, None, None]}, 1)
+        given.came = {(0, float(level)): (n, 0.0, float(harms))}
+        theorem.take(given)
+
+    bets: list[float | None] = [1.0, None, 1.0, None, None]
+    assert theorem.refusal(0, 1.0) is None and theorem.refusal(0, 2.0) is not None
+    take(0, 30, 0, bets)
+    assert theorem.certified(0) == 1.0, "the first level is known to be safe: its readings certify nothing more"
+    take(1, 30, 0, [None] * 5)
+    assert theorem.certified(0) == 1.0, "what was not staked is not bet"
+    take(1, 30, 0, bets)
+    assert theorem.certified(0) == 2.0 and "not certified" in str(theorem.refusal(0, 3.0))
+    take(2, 60, 60, bets)
+    assert theorem.certified(0) == 1.0, "barred"
+    assert "levels" in str(theorem.refusal(0, 0.5)) and "largest" in str(theorem.refusal(0, 4.0))
 
 
 @dataclass(frozen=True)
@@ -165,7 +187,9 @@ def lively(study: Live, people: Any, seed: int, most: int) -> None:
                 if study.view.standing == "paused":
                     study.resume("go on", voids={"effect": 0.0, "harm": 1.0} if rng.random() < 0.5 else None)
                 continue
-            rows.append({"id": a.id, **people.read(a), "dose": rng.uniform(0.05, 1.0) if what < 0.08 else None})
+            labels = people.of.arms[people.of.names.index(a.arm)].labels
+            other = rng.choice(labels) if labels else rng.uniform(0.05, 1.0)
+            rows.append({"id": a.id, **people.read(a), "dose": other if what < 0.08 else None})
         study.tell_many(rows)
         done += [row["id"] for row in rows]
         if done and rng.random() < 0.1:
@@ -265,5 +289,5 @@ def test_stages_wait_for_what_was_asked() -> None:
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:
-    for shape in ("linear", "monotonic"):
+    for shape in ("linear", "monotonic", "levels"):
         assert DESIGNS[default(shape)].shape == shape

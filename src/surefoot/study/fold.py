@@ -46,7 +46,7 @@ class Assignment(NamedTuple):
     id: str
     subject: int
     arm: str
-    dose: float
+    dose: Any  # a number, or what the level is called where there are ordered levels
     why: str
 
 
@@ -228,6 +228,7 @@ class View(Record):
             return found
         why = [self._why(given, arm) for arm in range(len(given.n))]
         names, harm, reserved, gone = self.problem.names, self.harm, self.reserved, self.gone
+        dose = [it.said(x) for it, x in zip(self.problem.arms, given.dose, strict=True)]
         while given.next < given.first + given.size and harm[given.next] == harm[given.next]:
             given.next += 1
         arms = ((s, given.arms[s - given.first]) for s in range(given.next, given.first + given.size))
@@ -236,7 +237,7 @@ class View(Record):
                 if limit is not None and len(found) >= limit:
                     return found
                 if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
-                    found.append(Assignment(f"{self.tag}-{subject}", subject, names[arm], given.dose[arm], why[arm]))
+                    found.append(Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm]))
         return found
 
     def awaiting(self) -> list[Assignment]:
@@ -245,15 +246,16 @@ class View(Record):
         for given in self.cohorts:
             for subject, arm in given.subjects() if given.left else ():
                 if self.harm[subject] == self.harm[subject] and not self.complete(subject):
-                    dose = self.other.get(subject, given.dose[arm])
+                    dose = self.problem.arms[arm].said(self.other.get(subject, given.dose[arm]))
                     id, name = self.identify(subject), self.problem.names[arm]
                     found.append(Assignment(id, subject, name, dose, "its effect is due"))
         return found
 
     def _why(self, given: Given, arm: int) -> str:
-        if given.dose[arm] <= self.problem.arms[arm].start:
+        it, most = self.problem.arms[arm], given.certified[arm]
+        if given.dose[arm] <= it.start or most is None:
             return f"cohort {given.number}: the start dose, known to be safe"
-        return f"cohort {given.number}: certified up to {given.certified[arm]:.4g} by the readings before it"
+        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it"
 
     def _asked(self, state: Any, given: Any = None) -> Any:
         cohort = len(self.cohorts) + 1 if given is None else given.number
@@ -282,8 +284,7 @@ class View(Record):
         """The payload to add; None where exactly this was told before."""
         self.check_open()
         subject = self.subject(data.get("id"))
-        new = {k: self.check_reading(k, data[k]) for k in ("effect", "harm", "dose") if data.get(k) is not None}
-        old = self.reading(subject)
+        new, old = self.readings_in(subject, data), self.reading(subject)
         id, given = self.identify(subject), self.find(subject)
         if subject in self.gone:
             raise SurefootError(f"{id} was voided: its place is not open to readings any more")
@@ -297,7 +298,8 @@ class View(Record):
             was = old.get(key, given.dose[given.arm(subject)] if key == "dose" and "harm" in old else value)
             if was != value:
                 raise SurefootError(
-                    f"{id}: {key} was told as {was:.12g} before; got {value:.12g}: if that was wrong, use correct"
+                    f"{id}: {key} was told as {self.as_told(subject, key, was)} before; "
+                    f"got {self.as_told(subject, key, value)}: if that was wrong, use correct"
                 )
         fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
         if not confirmed:
@@ -317,8 +319,7 @@ class View(Record):
         id, given = self.identify(subject), self.find(subject)
         if subject in self.gone:
             raise SurefootError(f"{id} was voided: there is no reading to correct")
-        old = self.reading(subject)
-        new = {k: self.check_reading(k, data[k]) for k in ("effect", "harm", "dose") if data.get(k) is not None}
+        new, old = self.readings_in(subject, data), self.reading(subject)
         if not old:
             raise SurefootError(f"{id} has no reading yet: use tell")
         for key in new:
@@ -362,6 +363,17 @@ class View(Record):
 
     def check_reading(self, key: str, value: Any) -> float:
         return number(key, value) if key == "dose" else self.problem.noises[key == "harm"].reading(key, value)
+
+    def readings_in(self, subject: int, data: Mapping[str, Any]) -> dict[str, float]:
+        """What somebody tells of a subject, as the journal has it: levels by their places."""
+        given = {k: data[k] for k in ("effect", "harm", "dose") if data.get(k) is not None}
+        if "dose" in given:
+            given["dose"] = self.problem.arms[self.find(subject).arm(subject)].place(given["dose"])
+        return {k: self.check_reading(k, x) for k, x in given.items()}
+
+    def as_told(self, subject: int, key: str, value: float) -> str:
+        said = self.problem.arms[self.find(subject).arm(subject)].said(value) if key == "dose" else value
+        return said if isinstance(said, str) else f"{said:.12g}"
 
     def reading(self, subject: int) -> dict[str, float]:
         """What was told of a subject."""

@@ -161,18 +161,18 @@ class Study:
         verdict, given = view.design.verdict(view.state), view.open
         told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
         arms = []
-        for i, name in enumerate(view.problem.names):
+        for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
             low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
             arms.append(
                 {
                     "arm": name,
                     "standing": STANDINGS[int(verdict.standing[0, i])],
-                    "certified": float(verdict.safe[0, i]),
+                    "certified": it.said(float(verdict.safe[0, i])),
                     "lower": low if math.isfinite(low) else None,
                     "upper": high if math.isfinite(high) else None,
                     "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
                     "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
-                    "dose": given.dose[i] if given and given.n[i] else None,
+                    "dose": it.said(given.dose[i]) if given and given.n[i] else None,
                     "why": verdict.reason(i),
                 }
             )
@@ -325,8 +325,9 @@ class Study:
 
     def _same_request(self, key: str, row: Mapping[str, Any]) -> None:
         told = json.loads(self._view.keys[key])
-        now = {k: self._view.check_reading(k, row[k]) for k in ("effect", "harm", "dose") if row.get(k) is not None}
-        if told["id"] != self._view.subject(row.get("id")) or any(told[k] != now.get(k) for k in told if k != "id"):
+        subject = self._view.subject(row.get("id"))
+        now = self._view.readings_in(subject, row)
+        if told["id"] != subject or any(told[k] != now.get(k) for k in told if k != "id"):
             raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
     def _who(self, actor: str | None) -> str:
@@ -439,8 +440,9 @@ class Study:
                     elif status == "open" and (given.closed or view.standing in ("ended", "stopped")):
                         status = "withdrawn"
                     row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
-                    row |= {"arm": view.problem.names[arm], "assigned": given.dose[arm]}
-                    row |= {"dose": told.get("dose", given.dose[arm]) if told else None}
+                    it = view.problem.arms[arm]
+                    row |= {"arm": it.name, "assigned": it.said(given.dose[arm])}
+                    row |= {"dose": it.said(told.get("dose", given.dose[arm])) if told else None}
                     row |= {"effect": told.get("effect"), "harm": told.get("harm"), "status": status}
                     rows.append(row | {"site": view.reserved.get(subject)})
             return rows
