@@ -22,6 +22,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -93,17 +94,30 @@ class Given:
         self.stakes: list[Any] = data.get("stakes") or [None] * len(self.n)
         self.certified: list[float | None] = data.get("certified") or [None] * len(self.n)
         self.size = self.left = sum(self.n)  # left: readings that have not come
-        self.arms = [arm for arm, n in enumerate(self.n) for _ in range(n)]
-        draw = random.Random(f"surefoot {seed} {number}").random  # Python promises that these never change
-        keys = [draw() for _ in self.arms]
-        self.arms = [self.arms[k] for k in sorted(range(self.size), key=keys.__getitem__)]  # in the order of subjects
-        self.of: list[list[int]] = [[] for _ in self.n]  # the subjects of each arm
-        for subject, arm in enumerate(self.arms, first):
-            self.of[arm].append(subject)
+        self.seed = seed
         self.next = first  # no assignment before this subject is open
         self.later: dict[int, int] = {}  # subject who took the place of one who dropped out -> arm
         self.closed = self.withdrawn = False
         self.came: Sums = {}  # what came back, by arm and dose given; known once it is closed
+
+    @cached_property
+    def arms(self) -> list[int]:
+        """In the order of subjects."""
+        arms = [arm for arm, n in enumerate(self.n) for _ in range(n)]
+        draw = random.Random(f"surefoot {self.seed} {self.number}").random  # Python promises that these never change
+        keys = [draw() for _ in arms]
+        return [arms[k] for k in sorted(range(self.size), key=keys.__getitem__)]
+
+    @cached_property
+    def of(self) -> list[list[int]]:
+        """The subjects of each arm."""
+        found: list[list[int]] = [[] for _ in self.n]
+        for subject, arm in self.subjects():
+            found[arm].append(subject)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: x for key, x in vars(self).items() if key not in ("arms", "of")}
 
     def arm(self, subject: int) -> int:
         return self.later[subject] if subject in self.later else self.arms[subject - self.first]
@@ -201,6 +215,8 @@ class Record:
         was = {"effect": self.effect[subject], "harm": self.harm[subject], "dose": self.other.get(subject, usual)}
         if not event.reason or not data["was"] or any(was[key] != x for key, x in data["was"].items()):
             raise Broken("a correction has a reason, and says what was told before")
+        if not self.plausible(data) and not data.get("confirmed"):
+            raise Broken(f"subject {subject} was corrected to outside of the plausible range, and nobody confirmed it")
         self.effect[subject], self.harm[subject] = (data.get(key, was[key]) for key in ("effect", "harm"))
         self.other.pop(subject, None)
         if data.get("dose", was["dose"]) != usual:
@@ -232,7 +248,7 @@ class Record:
         for subject in [s for s, how in self.gone.items() if how == "open"]:  # somebody else takes the place
             given = self.find(subject)
             given.later[len(self.harm)], self.later[len(self.harm)] = given.arm(subject), given
-            given.of[given.arm(subject)].append(len(self.harm))
+            vars(given).pop("of", None)
             self.gone[subject] = "replaced"
             self.effect.append(NAN)
             self.harm.append(NAN)

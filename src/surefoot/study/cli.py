@@ -270,11 +270,12 @@ def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor
 @writes
 def correct(
     id: Id, reason: Reason, effect: Effect = None, harm: Harm = None, dose: Dose = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="It is true although out of its range.")] = False,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """A reading was wrong: replace it, keep the old one on record, decide anew."""
     it = _open(db, study, actor)
-    it.correct(id, effect, harm, reason, dose=_dose(dose))
+    it.correct(id, effect, harm, reason, dose=_dose(dose), confirm=confirm)
     found = it.certificate().content["deviations"]
     if not as_json:
         for row in found:
@@ -324,13 +325,14 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     found = it.status()
     if as_json:
         _print(found)
-        return
-    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
-    of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
+        raise typer.Exit(0 if found["holds"] else 1)
     if found["trouble"]:
         say(found["trouble"], "does not verify:", "red")
+    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
+    of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
-    _say_standing(it.view)
+    if found["holds"]:
+        _say_standing(it.view)
     row = grid("arm", "standing", "certified", "pulls", "open", "next dose", "value")
     for a in found["arms"]:
         value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))
@@ -340,6 +342,8 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     for a in found["arms"]:
         if a["standing"] != "active":
             paragraph(f"{shown(a['arm'])}: {a['why']}")
+    if not found["holds"]:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -17,10 +17,8 @@ import gc
 import hashlib
 import importlib
 import inspect
-import json
 import math
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -32,7 +30,6 @@ from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort,
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError, number
 from .checker import CLOSE, THEOREMS, Broken, Event, Given, Record, near
-from .journal import Load
 from .watch import Watches
 
 MOST = 10_000_000  # assignments in one cohort; more is a sign of a problem in other units than its readings
@@ -76,27 +73,13 @@ class View(Record):
         self._watches: Watches | None = None
 
     # Events that are in the journal
-    @classmethod
-    def load(cls, load: Load) -> View:
-        """Fold a whole study; the seals of all but the readings, and the order of all, are checked on the way."""
-        view, at = cls(), 0
-        seqs = [row[0] for row in load.told]
-        readings = json.loads(f"[{','.join([row[1] for row in load.told])}]")  # one long text parses fastest
-        for event in load.events:
-            upto = bisect_left(seqs, event.seq, at)
-            for data in readings[at:upto]:
-                view.told(data, True)
-            if upto > at:
-                view.seq, view.hash = seqs[upto - 1], event.prev
-            if event.seal() != event.hash or event.seq != 1 + upto + len(view.notes) + len(view.cohorts):
-                raise SurefootError(f"event {event.seq} was changed, or one before it is missing: see verify")
-            view.take(event)
-            at = upto
-        for data in readings[at:]:
-            view.told(data, True)
-        view.keys = {row[2]: row[1] for row in load.told if row[2] is not None}
-        view.seq, view.hash = max(view.seq, seqs[-1] if seqs else 0), load.hash
-        return view
+    def follow_up(self, events: Iterable[Event]) -> View:
+        """Take events from the journal, each with its seal."""
+        for event in events:
+            if event.seal() != event.hash:
+                raise Broken(f"event {event.seq} was changed: its content does not have its hash")
+            self.take(event)
+        return self
 
     def _created(self, event: Event, data: dict[str, Any]) -> None:
         super()._created(event, data)
@@ -314,7 +297,7 @@ class View(Record):
                 f"if it is true all the same, confirm it with a reason"
             )
 
-    def check_corrected(self, data: Mapping[str, Any], confirmed: bool = True) -> dict[str, Any]:
+    def check_corrected(self, data: Mapping[str, Any], confirmed: bool = False) -> dict[str, Any]:
         subject = self.subject(data.get("id"))
         id, given = self.identify(subject), self.find(subject)
         if subject in self.gone:
@@ -329,7 +312,10 @@ class View(Record):
         changed = {key: value for key, value in new.items() if old[key] != value}
         if not changed:
             raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
-        return {"id": subject, **changed, "was": {key: old[key] for key in changed}}
+        if not confirmed:
+            self.check_plausible(id, changed)
+        out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
+        return out if self.plausible(changed) else out | {"confirmed": True}
 
     def check_voided(self, data: Mapping[str, Any]) -> dict[str, Any]:
         self.check_open()

@@ -72,7 +72,7 @@ def follows(view: View, event: Event) -> None:
     if kind in ("told", "corrected"):
         for key in data.keys() & {"effect", "harm", "dose"}:
             view.check_reading(key, data[key])
-        if set(data) - {"id", "effect", "harm", "dose", "was"}:
+        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed"}:
             raise Broken("it has more in it than a reading")
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
