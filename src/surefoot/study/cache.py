@@ -55,6 +55,7 @@ def package() -> str:
 
 
 def dump(view: View) -> bytes:
+    view.watches  # noqa: B018 (brought up to date, so that they are in it)
     out = io.BytesIO()
     _Pickler(out, view).dump({k: x for k, x in vars(view).items() if k not in ("problem", "design")})
     body = out.getvalue()

@@ -501,7 +501,8 @@ class Study:
         self, head: str | None = None, certificate: Any = None, checkpoint: Any = None, keys: Sequence[str] = ()
     ) -> dict[str, Any]:
         """Check the chain, the fold and (where given) a certificate or a signed checkpoint anew. See `verify.check`."""
-        return check(self.log(), head, certificate, checkpoint, keys)
+        with no_collecting():
+            return check(self.log(), head, certificate, checkpoint, keys)
 
     def checkpoint(self, key: str | Path, *, actor: str | None = None) -> dict[str, Any]:
         """A small signed note of where the journal stands; whoever has it can tell whether it was changed before."""
