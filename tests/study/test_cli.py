@@ -151,8 +151,8 @@ def test_a_newer_journal(cli: Terminal) -> None:
 
 
 def test_at_80_columns_no_word_is_broken(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
-    """Of ask, status and log: every word that is printed is one that was meant, and no line is longer than words are."""
-    from surefoot import Arm, Noise, Problem, Study
+    """Of ask, status and log: every word that is printed is one that was meant."""
+    from surefoot import Arm, Noise, Problem
     from surefoot.study import cli
 
     arms = tuple(Arm(f"acetylsalicylic-acid {k}", 0.2, 1.0) for k in "AB")
@@ -167,15 +167,16 @@ def test_at_80_columns_no_word_is_broken(tmp_path: Path, monkeypatch: Any, capsy
     for width in (80, 4_000):
         monkeypatch.setattr(cli.console, "width", width)
         for command in (["status", "--study", "s"], ["log", "--study", "s"], ["ask", "--study", "t"]):
-            assert main(["study", *command, "--db", str(tmp_path / "s.db")]) == 0
+            with pytest.raises(SystemExit, match="0"):
+                main(["study", *command, "--db", str(tmp_path / "s.db")])
             texts[command[0], width] = capsys.readouterr().out
-    for command in ("status", "log", "ask"):
-        lines = texts[command, 80].splitlines()
-        assert max(map(len, lines)) <= 80, command
+    for name in ("status", "log", "ask"):
+        lines = texts[name, 80].splitlines()
+        assert max(map(len, lines)) <= 80, name
         words = {w for line in lines for w in line.strip(FRAME).split()} - set(FRAME)
-        meant = set(texts[command, 4_000].split()) | {w for a in p.names for w in a.split()}
-        assert {w.strip(FRAME) for w in words} <= {w.strip(FRAME) for w in meant}, command
+        meant = set(texts[name, 4_000].split()) | {w for a in p.names for w in a.split()}
+        assert {w.strip(FRAME) for w in words} <= {w.strip(FRAME) for w in meant}, name
     assert other.ask()
 
 
-FRAME = "│┃┏┳┓┗┻┛━┡╇┩├┼┤└┴┘─╞═╡ "
+FRAME = "│┃┏┳┓┗┻┛━┡╇┩├┼┤└┴┘─╞═╡ ,"

@@ -205,4 +205,5 @@ def test_levels_are_watched_without_distances() -> None:
 
     assert play(p, truth(0.1, 0.2, 9.0), rng, doses) == set()
     assert "start" in play(p, truth(0.9, 0.9, 0.9), rng, doses)
-    assert "falling" in play(p, truth(0.4, 0.0, 0.0), rng, doses)
+    falls = Scenario(truth(0.1, 0.1, 0.1).effect, (lambda a: 0.4 - 0.2 * a,) * 2)
+    assert "falling" in play(p, falls, rng, doses)
