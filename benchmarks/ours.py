@@ -14,8 +14,9 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +157,8 @@ def paper_drug(plan: Plan, found: dict[str, Any]) -> None:
     table(f"`paper-drug`, delta 0.1, mean pulls ({plan.paper:,} trials)", head, rows)
 
 
-def random_instances(plan: Plan, found: dict[str, Any]) -> None:
-    for family in FAMILIES:
+def random_instances(plan: Plan, found: dict[str, Any], families: Sequence[str] = FAMILIES) -> None:
+    for family in families:
         summary: list[tuple[object, ...]] = []
         worst: list[tuple[object, ...]] = []
         pairs, fair = [], []
@@ -179,11 +180,12 @@ def random_instances(plan: Plan, found: dict[str, Any]) -> None:
         below = int(np.sum(ratios[:, 0] + 2 * ratios[:, 1] < 1))
         for signals in ("independent", "any"):
             of = [x for x, pair in zip(ratios[:, 0], pairs, strict=True) if pair.ours.problem.signals == signals]
-            summary.append((family, signals, len(of), f"{np.median(of):.1f}", f"{np.min(of):.2f}", "", "", "", ""))
+            summary.append((family, signals, len(of), f"{np.median(of):.1f}", f"{np.min(of):.2f}", *[""] * 5))
         summary.append((
             family, "all", len(pairs), f"**{np.median(ratios[:, 0]):.1f}**", f"**{low[0]:.2f} ± {low[1]:.2f}**", below,
             f"{np.median(fair):.1f} / {np.min(fair):.2f}", sum(spent(pair.ours) for pair in pairs),
             f"{sum(failures(pair.ours) for pair in pairs)} of {plan.few * len(pairs):,}",
+            f"{max(pair.ours.pulls.max() / np.median(pair.ours.pulls) for pair in pairs):.1f}",
         ))  # fmt: skip
         bad = [
             k
@@ -204,7 +206,8 @@ def random_instances(plan: Plan, found: dict[str, Any]) -> None:
             for k, one in enumerate(pairs)
         ]
         head: tuple[str, ...] = ("family", "signals", "instances", "median ratio", "worst ratio", "below 1 by 2 errors",
-                                 "better `unit`: median / worst", "trials that spent 10^10", "failed")  # fmt: skip
+                                 "better `unit`: median / worst", "trials that spent 10^10", "failed",
+                                 "most / median")  # fmt: skip
         table(f"Random instances, d = 8, delta 0.1 ({plan.few} trials each)", head, summary)
         head = ("family", "K", "ratio", "better `unit`", "safebai", "surefoot", "its median", "spent", "failed",
                 "value", "gap", "noise", "signals")  # fmt: skip
@@ -265,12 +268,13 @@ def speed(plan: Plan, found: dict[str, Any]) -> None:
     table("Simulated trials a second on one core, 10 arms", ("scenario", "design", "trials/s", "decisions"), rows)
 
 
-PARTS = {
+PARTS: dict[str, Callable[[Plan, dict[str, Any]], None]] = {
     "speed": speed,
     "linear": paper_linear,
     "drug": paper_drug,
     "catalogue": catalogue,
     "random": random_instances,
+    **{family: partial(random_instances, families=[family]) for family in FAMILIES},
     "promises": promises,
 }
 
@@ -288,7 +292,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     if asked.instances:
         plan = Plan(**{**vars(plan), "instances": asked.instances, "failing": min(asked.instances, plan.failing)})
     found: dict[str, Any] = {"plan": vars(plan)}
-    for part in asked.parts or PARTS:
+    for part in asked.parts or [part for part in PARTS if part not in FAMILIES]:
         PARTS[part](plan, found)
     if asked.json:
         before = json.loads(asked.json.read_text(encoding="utf-8")) if asked.json.exists() else {}
