@@ -88,7 +88,8 @@ class Life(RuleBasedStateMachine):
         if asked := self.study.ask():
             a = asked[k % len(asked)]
             r = self.people.read(a)
-            self.study.tell(a.id, r["effect"], r["harm"], dose)
+            labels = self.people.of.arms[0].labels
+            self.study.tell(a.id, r["effect"], r["harm"], labels[k % len(labels)] if labels else dose)
             self.told[a.id] = r
 
     @rule(k=st.integers(0, 50))
