@@ -145,4 +145,4 @@ def test_it_runs_on_the_letter_of_the_standard() -> None:
 def test_options_of_a_composed_design_are_its_policys() -> None:
     design: Any = make("surefoot-levels", growth="0.1", first=5)
     assert (design.policy.growth, design.policy.first) == (0.1, 5)
-    assert design.options["first"] == 3
+    assert design.options["first"] == 5
