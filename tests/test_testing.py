@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot import SurefootError
+from surefoot import Noise, SurefootError
 from surefoot.designs import SafeBAILinear, SafeBAIMonotonic
 from surefoot.designs.base import RUNNING, Cohort, Outcome
 from surefoot.testing import DesignSuite, failures_allowed
@@ -35,7 +35,7 @@ class Overconfident(SafeBAILinear):
     """Believes that sigma is a quarter of what it is."""
 
     def begin(self, problem: Any, trials: int, xp: Any) -> Any:
-        noise = tuple(replace(noise, kind="gaussian", sigma=noise.scale / 4) for noise in problem.noises)
+        noise = tuple(Noise("gaussian", noise.scale / 4) for noise in problem.noises)
         return super().begin(problem.but(noise=noise), trials, xp)
 
 

@@ -28,7 +28,9 @@ Made = tuple[Problem, Scenario]
 STATED = [
     name
     for name, c in CASES.items()
-    if c.claim and name not in ("equal-arms", "equal-drugs", "dose-levels") and case(name)[0].shape != "levels"
+    if c.claim
+    and name not in ("equal-arms", "equal-drugs", "dose-levels", "far-levels")
+    and case(name)[0].shape != "levels"
 ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,21 @@ class Arm:
         """A dose as it is said to people: the name of its level, where levels have names."""
         return f"{dose:.4g}" if self.labels is None else str(self.labels[round(dose)])
 
+    def said(self, dose: float) -> Any:
+        """A dose as people give it and tell it: a number, or what its level is called."""
+        return dose if self.labels is None else self.labels[round(dose)]
+
+    def place(self, said: Any) -> Any:
+        """The dose behind what people say."""
+        if self.labels is None:
+            return said
+        text = f"{said:g}" if isinstance(said, float) and said.is_integer() else str(said)
+        for k, label in enumerate(self.labels):
+            if label == said or str(label) == text:
+                return float(k)
+        names = ", ".join(map(str, self.labels))
+        raise SurefootError(f"arm {self.name!r} has the levels {names} and nothing between; got {said!r}")
+
     @property
     def largest(self) -> float:
         """The largest dose that may ever be given."""
@@ -106,6 +121,8 @@ class Problem:
     best is good enough. `budget`: the most pulls there may ever be. `refine`: go on with the winner until its largest
     safe dose is known to within this much.
     """
+
+    shared: ClassVar[bool] = True  # by all trials of a batch
 
     arms: tuple[Arm, ...]
     limit: float

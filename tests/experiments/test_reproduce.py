@@ -43,7 +43,12 @@ def test_the_folder(folder: Path) -> None:
     assert [(row["design"], row["arms"]) for row in rows[:4]] == [
         ("safebai-linear", "5"), ("safebai-linear", "10"), ("safebai-linear", "20"), ("oracle", "5"),
     ]  # fmt: skip
-    assert {row["design"] for row in rows[6:]} == {"upper bound, Algorithm 1", "characteristic time", "lower bound"}
+    assert {row["design"] for row in rows[6:]} == {
+        "upper bound, Algorithm 1",
+        "characteristic time",
+        "lower bound",
+        "lower bound, doses certified",
+    }
     facts = json.loads((folder / "run.json").read_text())
     assert facts["command"] == command(PLAN) and len(facts["claims"]) == 8
 

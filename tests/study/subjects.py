@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surefoot import Arm, Noise, Problem, Scenario
-from surefoot.scenario import Linear
+from surefoot.scenario import Linear, Table
 from surefoot.study import Assignment, Study
 
 
@@ -19,6 +19,9 @@ def problem(shape: str = "linear", sigma: float = 0.2, binary: bool = False, **c
         arms = tuple(Arm(name, 0.2, 1.0) for name in ("A", "B", "C"))
         limit = 0.5 if binary else 1.0
         return Problem(arms, limit, "linear", noise, **{"delta": 0.1, **changes})
+    if shape == "levels":
+        arms = tuple(Arm(name, levels=("low", "middle", "high", "top")) for name in ("A", "B", "C"))
+        return Problem(arms, 0.4, "levels", noise, **{"slack": 0.1, "delta": 0.1, **changes})
     arms = tuple(Arm(name, 0.0, 1.0) for name in ("A", "B"))
     return Problem(arms, 0.4, "monotonic", noise, **{"slack": 0.3, "delta": 0.1, **changes})
 
@@ -26,6 +29,10 @@ def problem(shape: str = "linear", sigma: float = 0.2, binary: bool = False, **c
 def scenario(of: Problem) -> Scenario:
     """A truth that keeps to the assumptions; A is the best arm."""
     d = len(of.arms)
+    if of.shape == "levels":
+        rise = [(0.2, 0.4, 0.7, 0.8), (0.2, 0.3, 0.4, 0.5), (0.1, 0.2, 0.3, 0.4)]
+        harm = (0.05, 0.15, 0.25, 0.7)
+        return Scenario(tuple(Table((0, 1, 2, 3), x) for x in rise), (Table((0, 1, 2, 3), harm),) * 3)
     if of.shape == "linear":
         return Scenario(tuple(Linear(s) for s in (1.0, 0.5, 0.3)[:d]), tuple(Linear(s) for s in (0.7, 0.6, 0.5)[:d]))
     return Scenario(tuple(Linear(s, 0.1) for s in (0.8, 0.2)), tuple(Linear(0.6, 0.05) for _ in range(d)))
@@ -43,7 +50,7 @@ class Subjects:
         rng = np.random.default_rng([self.seed, a.subject])
         arm = self.of.names.index(a.arm)
         dose = self.of.starts.copy()
-        dose[arm] = a.dose
+        dose[arm] = self.of.arms[arm].place(a.dose)
         means = float(self.truth.effects(dose)[arm]), float(self.truth.harms(dose)[arm])
         out = []
         for mean, noise in zip(means, self.of.noises, strict=True):

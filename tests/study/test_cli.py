@@ -148,3 +148,35 @@ def test_a_newer_journal(cli: Terminal) -> None:
         raw.execute("UPDATE surefoot_events SET version = 99 WHERE seq = 2")
     raw.close()
     assert "newer surefoot" in cli("status", code=2)
+
+
+def test_at_80_columns_no_word_is_broken(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """Of ask, status and log: every word that is printed is one that was meant."""
+    from surefoot import Arm, Noise, Problem
+    from surefoot.study import cli
+
+    arms = tuple(Arm(f"acetylsalicylic-acid {k}", 0.2, 1.0) for k in "AB")
+    p = Problem(arms, 1.0, "linear", Noise("gaussian", 0.2))
+    study = Study.create(tmp_path / "s.db", "s", p, seed=1, actor="dr-montgomery", watch="warn")
+    while (asked := study.ask()) and len(study.log()) < 4_000:
+        best = {"acetylsalicylic-acid A": 1.0, "acetylsalicylic-acid B": 0.2}
+        study.tell_many([{"id": a.id, "effect": best[a.arm] * a.dose, "harm": 0.7 * a.dose} for a in asked])
+    assert study.status()["winner"]
+    other = Study.create(tmp_path / "s.db", "t", p, seed=1, actor="dr-montgomery")
+    texts = {}
+    for width in (80, 4_000):
+        monkeypatch.setattr(cli.console, "width", width)
+        for command in (["status", "--study", "s"], ["log", "--study", "s"], ["ask", "--study", "t"]):
+            with pytest.raises(SystemExit, match="0"):
+                main(["study", *command, "--db", str(tmp_path / "s.db")])
+            texts[command[0], width] = capsys.readouterr().out
+    for name in ("status", "log", "ask"):
+        lines = texts[name, 80].splitlines()
+        assert max(map(len, lines)) <= 80, name
+        words = {w for line in lines for w in line.strip(FRAME).split()} - set(FRAME)
+        meant = set(texts[name, 4_000].split()) | {w for a in p.names for w in a.split()}
+        assert {w.strip(FRAME) for w in words} <= {w.strip(FRAME) for w in meant}, name
+    assert other.ask()
+
+
+FRAME = "│┃┏┳┓┗┻┛━┡╇┩├┼┤└┴┘─╞═╡ ,"

@@ -42,13 +42,13 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         method = rng.choice([m for m in METHODS if m != "stop"])
         names = METHODS[method]
         values = {n: rng.choice(ids) if n == "id" and rng.random() < 0.5 else rng.choice(ODD) for n in names}
-        before = study.journal.read("s")[-1].seq
+        before = study.log()[-1].seq
         try:
             getattr(study, method)(**values)
             told += 1
         except SurefootError:
             refused += 1
-            assert study.journal.read("s")[-1].seq == before, (method, values)
+            assert study.log()[-1].seq == before, (method, values)
     assert told > 20 and refused > 1000
     for _ in range(300):
         names = ("name", "problem", "design", "actor", "seed", "watch_level", "watch", "plausible", "lift")

@@ -147,7 +147,7 @@ class Life(RuleBasedStateMachine):
         view = self.study.view
         for event in self.study.journal.read("s", self.model.seq):
             self.model.take(event)
-        for other in (self.model, View.load(self.study.journal.load("s"))):
+        for other in (self.model, View().follow_up(self.study.journal.read("s"))):
             same(view, other)
         rows = {r["id"]: r for r in self.study.readings()}
         for id, told in self.told.items():

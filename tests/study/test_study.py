@@ -544,7 +544,7 @@ def test_the_view_is_a_fold(study: Study) -> None:
     one = View()
     for event in study.log():
         one.take(event)
-    two = View.load(study.journal.load(study.name))
+    two = View().follow_up(study.journal.read(study.name))
     for view in (one, two):
         np.testing.assert_array_equal(view.state.lower, study.view.state.lower)
         assert (view.seq, view.hash, view.subjects) == (study.view.seq, study.view.hash, study.view.subjects)

@@ -664,3 +664,46 @@ def test_any_single_change_is_found(shape: str, tmp_path: Path) -> None:
             assert not report["ok"] and report["event"] == at + 1, path
         assert not check(sealed(changed), checkpoint=note, keys=[key.public])["ok"], path
     assert {"stakes", "harm", "effect", "dose"} <= seen
+
+
+class TestCorrections:
+    def test_outside_of_the_plausible_range_they_are_confirmed(self) -> None:
+        study = Study.create("sqlite://", "s", problem(), seed=1, plausible={"harm": [-1, 2]}, watch="warn")
+        id = study.ask()[0].id
+        study.tell(id, 0.1, 0.1)
+        with pytest.raises(SurefootError, match="expects harm from -1 to 2"):
+            study.correct(id, harm=7.0, reason="typo")
+        study.correct(id, harm=7.0, reason="it was read twice", confirm=True)
+        study.correct(id, harm=0.2, reason="and it was the wrong subject")
+        noted = [e.data.get("confirmed") for e in study.log() if e.kind == "corrected"]
+        assert noted == [True, None] and study.verify()["ok"]
+
+    def test_one_that_nobody_confirmed_does_not_follow(self) -> None:
+        study = Study.create("sqlite://", "s", problem(), seed=1, plausible={"harm": [-1, 2]}, watch="warn")
+        id = study.ask()[0].id
+        study.tell(id, 0.1, 0.1)
+        with study._writing() as add, pytest.raises(fold.Broken, match="nobody confirmed"):
+            add("corrected", {"id": 1, "harm": 7.0, "was": {"harm": 0.1}}, "typo")
+
+
+class TestStatusOfWhatDoesNotHold:
+    def test_says_so_first_and_shows_what_was_before(self, tmp_path: Path, capsys: Any) -> None:
+        study = Study.create(tmp_path / "s.db", "s", problem(), seed=1, watch="warn")
+        study.tell_many(subjects(problem()).rows(study.ask()[:5]))
+        with sqlite3.connect(tmp_path / "s.db") as db:
+            db.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = 5")
+        status = Study.open(tmp_path / "s.db").status()
+        assert not status["holds"] and status["readings"] == 2 and "event 5 was changed" in status["trouble"]
+        with pytest.raises(SystemExit, match="1"):
+            main(["study", "status", "--db", str(tmp_path / "s.db")])
+        out = capsys.readouterr().out
+        assert out.startswith("does not verify: event 5 was changed") and "arm" in out
+        with pytest.raises(SurefootError, match="event 5 was changed"):
+            Study.open(tmp_path / "s.db").ask()
+
+    def test_content_that_cannot_be_read_is_no_traceback(self, tmp_path: Path) -> None:
+        study = Study.create(tmp_path / "s.db", "s", problem(), seed=1, watch="warn")
+        study.tell_many(subjects(problem()).rows(study.ask()[:5]))
+        with sqlite3.connect(tmp_path / "s.db") as db:
+            db.execute("UPDATE surefoot_events SET payload = 'null' WHERE seq = 4")
+        assert not Study.open(tmp_path / "s.db").status()["holds"]

@@ -174,3 +174,36 @@ def test_the_two_supermartingales() -> None:
 
 def test_readings_have_names() -> None:
     assert READINGS == ("effect", "harm")
+
+
+def test_who_takes_over_from_a_drop_out_is_seen() -> None:
+    """A replacement's readings count like those of any other subject."""
+    from surefoot.study import Study
+
+    study = Study.create("sqlite://", "s", make_problem("monotonic"), seed=1)
+    asked = study.ask()
+    study.void(asked[0].id, "left")
+    study.resume("another takes the place")
+    size = len(asked)
+    study.tell_many([{"id": a.id, "effect": 0.1, "harm": 0.1} for a in study.ask()[: size - 1]])
+    view = study.view
+    before = sum(s.n for arm in view.watches.bands for s in arm[1])
+    (last,) = study.ask()
+    assert last.subject == size + 1 and before == size - 1
+    study.tell(last.id, 0.1, 0.1)
+    assert sum(s.n for arm in study.view.watches.bands for s in arm[1]) == size
+
+
+def test_levels_are_watched_without_distances() -> None:
+    """A jump from one level to the next is allowed; a first level above the limit, and a fall, are seen."""
+    arms = (Arm("A", levels=("low", "mid", "top")), Arm("B", levels=("low", "mid", "top")))
+    p = Problem(arms, 0.5, "levels", Noise("gaussian", 0.5), slack=0.1)
+    rng, doses = np.random.default_rng(1), [0.0, 1.0, 2.0] * 4
+
+    def truth(*harm: float) -> Scenario:
+        return Scenario((Table((0, 1, 2), (0.1, 0.2, 0.3)),) * 2, (Table((0, 1, 2), harm),) * 2)
+
+    assert play(p, truth(0.1, 0.2, 9.0), rng, doses) == set()
+    assert "start" in play(p, truth(0.9, 0.9, 0.9), rng, doses)
+    falls = Scenario(truth(0.1, 0.1, 0.1).effect, (lambda a: 0.4 - 0.2 * a,) * 2)
+    assert "falling" in play(p, falls, rng, doses)

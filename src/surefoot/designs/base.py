@@ -158,13 +158,13 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
 
 
 def _map(change: Any, *batches: Batch) -> Batch:
-    """Every array of a dataclass, and of the dataclasses in it, changed."""
+    """Every array of a dataclass changed, and of the dataclasses in it that are not `shared` by all trials."""
     found: dict[str, Any] = {}
     for name in (f.name for f in fields(batches[0])):
         values = [getattr(b, name) for b in batches]
         if is_array_api_obj(values[0]):
             found[name] = change(*values)
-        elif is_dataclass(values[0]) and not isinstance(values[0], Problem):
+        elif is_dataclass(values[0]) and not getattr(values[0], "shared", False):
             found[name] = _map(change, *values)
     return replace(batches[0], **found)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ def rbf_kernel(variance: float, length: float) -> Kernel:
 @dataclass(frozen=True)
 class Grid:
     """The doses of every arm, (arms, G), the first of them the start dose, and the kernel's features on them."""
+
+    shared: ClassVar[bool] = True
 
     kernel: Kernel
     dose: NDArray[np.float64]

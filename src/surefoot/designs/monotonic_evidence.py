@@ -34,6 +34,7 @@ CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.35, 0.53, 0.04, 0.04, 0.04  # shares of d
 GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.4)  # the difference seen is 1
 HUGE = 1e60  # levels beyond which no value lies
 LEVELS = [-HUGE, -10.0, -1.0, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 2.0, 11.0, HUGE]  # from one value to another
+ZERO, ONE = LEVELS.index(0.0), LEVELS.index(1.0)
 FINER = 16  # parts of a cell between two levels
 SPARE = 0.9  # nats by which an upper bound of the evidence has to be more than enough: as much as is never bet
 
@@ -163,7 +164,8 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         if row.shape[0] == 0:
             return which, level
         mine, theirs = sides(s, row, arm, leader, x, shift, True)
-        level = put(level, which, pick(x, xp.argmin(mine + theirs, axis=1))[:, 0])
+        weak = pick(x, xp.argmin(mine + theirs, axis=1))  # beyond the two values it is not worth telling
+        level = put(level, which, xp.clip(weak, x[:, ZERO : ZERO + 1], x[:, ONE : ONE + 1])[:, 0])
         enough = xp.min(mine + theirs, axis=1) >= goal
         doubt = enough[:, None] & (mine[:, :-1] + theirs[:, 1:] < goal)  # cells that need a closer look
         i = xp.nonzero(doubt)[0]

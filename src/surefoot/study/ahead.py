@@ -60,8 +60,10 @@ def preview(
                     "harm": h,
                     "effect": e,
                     "standing": STANDINGS[int(after.standing[k, arm])],
-                    "certified": float(after.safe[k, arm]),
-                    "next": {"dose": float(asked.dose[k, arm]), "n": int(asked.n[k, arm])} if asked.n[k, arm] else None,
+                    "certified": problem.arms[arm].said(float(after.safe[k, arm])),
+                    "next": {"dose": problem.arms[arm].said(float(asked.dose[k, arm])), "n": int(asked.n[k, arm])}
+                    if asked.n[k, arm]
+                    else None,
                     "ending": ENDINGS[int(after.ending[k])],
                     "winner": problem.names[winner] if winner >= 0 else None,
                 }

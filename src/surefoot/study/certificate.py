@@ -55,7 +55,7 @@ def _content(view: View) -> dict[str, Any]:
                 "standing": "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])],
                 "reason": verdict.reason(i),
                 "value": {"lower": _n(verdict.lower[0, i]), "upper": _n(verdict.upper[0, i])},
-                "certified_dose": float(verdict.safe[0, i]),
+                "certified_dose": arm.said(float(verdict.safe[0, i])),
                 "effect_there": {
                     "estimate": _n(verdict.estimate[0, i]),
                     "lower": _n(low[0, i]),
@@ -87,7 +87,11 @@ def _content(view: View) -> dict[str, Any]:
         "assumptions": _assumptions(view),
         "pulls": _pulls(view),
         "cohorts": [
-            {"cohort": c.number, "opened": c.at, "event": c.seq, "dose": c.dose, "n": c.n, "certified": c.certified}
+            {"cohort": c.number, "opened": c.at, "event": c.seq, "n": c.n}
+            | {
+                k: [None if x is None else a.said(x) for a, x in zip(p.arms, by, strict=True)]
+                for k, by in (("dose", c.dose), ("certified", c.certified))
+            }
             for c in view.cohorts
         ],
         "deviations": _deviations(view),
@@ -121,8 +125,8 @@ def _words(view: View, ending: str, winner: int) -> str:
         return (
             f"{p.names[winner]} {best}. Its value at the limit is at least {s.lower[0, winner]:.4g}"
             + (f" and at most {s.upper[0, winner]:.4g}" if math.isfinite(s.upper[0, winner]) else "")
-            + f"; the largest dose certified for it is {s.safe[0, winner]:.4g}, where its effect was estimated as "
-            f"{s.estimate[0, winner]:.4g}."
+            + f"; the largest dose certified for it is {p.arms[winner].label(s.safe[0, winner])}, where its effect was "
+            f"estimated as {s.estimate[0, winner]:.4g}."
         )
     if view.concluded:
         return {
@@ -138,9 +142,12 @@ def _words(view: View, ending: str, winner: int) -> str:
 
 def _covered(p: Problem) -> str:
     line = f"the limit {p.limit:g}" + (f" plus the slack {p.slack:g}" if p.slack else "")
+    safe = f"no dose was assigned whose mean harm is above {line}"
+    if p.shape == "levels":
+        safe = f"no level was assigned but the first of an arm, or one above a level whose mean harm is at most {line}"
     return (
-        f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: no dose was assigned "
-        f"whose mean harm is above {line}, and an arm that is named is "
+        f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: {safe}, "
+        f"and an arm that is named is "
         + ("the best." if not p.tolerance else f"within {p.tolerance:g} of the best.")
         + " One delta covers both. Every dose was also certified by a checker that is written apart from the design."
     )
@@ -173,11 +180,13 @@ def _assumptions(view: View) -> list[str]:
     p = view.problem
     noise = [f"{k} {n.assumption()}" for k, n in zip(("effect", "harm"), p.noises, strict=True)]
     found = [
-        "The start dose of every arm is safe: " + ", ".join(f"{a.name} {a.start:g}" for a in p.arms) + ".",
-        "Mean effect and mean harm are lines through 0 in the dose, with slopes at or above 0."
-        if p.shape == "linear"
-        else "Mean effect and mean harm never fall as the dose rises; harm rises by at most its Lipschitz constant a "
-        "unit of dose: " + ", ".join(f"{a.name} {a.lipschitz:g}" for a in p.arms) + ".",
+        "The start dose of every arm is safe: " + ", ".join(f"{a.name} {a.said(a.start)}" for a in p.arms) + ".",
+        {
+            "linear": "Mean effect and mean harm are lines through 0 in the dose, with slopes at or above 0.",
+            "monotonic": "Mean effect and mean harm never fall as the dose rises; harm rises by at most its Lipschitz "
+            "constant a unit of dose: " + ", ".join(f"{a.name} {a.lipschitz:g}" for a in p.arms) + ".",
+            "levels": "Mean effect and mean harm never fall from one level to the next.",
+        }[p.shape],
         f"Noise: {', '.join(noise)}; subjects are independent of each other and alike over time.",
         "The two readings of one subject "
         + ("may depend on each other." if p.signals == "any" else "do not depend on each other."),
@@ -206,7 +215,8 @@ def _pulls(view: View) -> list[dict[str, Any]]:
             for k in range(3):
                 into[k] += came[k]
     return [
-        {"arm": view.problem.names[arm], "dose": dose, "pulls": int(n), "mean_effect": e / n, "mean_harm": h / n}
+        {"arm": view.problem.names[arm], "dose": view.problem.arms[arm].said(dose), "pulls": int(n)}
+        | {"mean_effect": e / n, "mean_harm": h / n}
         for (arm, dose), (n, e, h) in sorted(sums.items())
     ]
 
@@ -226,13 +236,14 @@ def _deviations(view: View) -> list[dict[str, Any]]:
         for subject, arm in given.subjects() if view.other else ():
             if (dose := view.other.get(subject)) is not None:
                 no = theorem.refusal(arm, dose, free=True)
-                said = f"given instead of {given.dose[arm]:.6g}; " + (f"not certified: {no}" if no else "certified too")
+                said = f"given instead of {g(view.problem.arms[arm].said(given.dose[arm]))}; "
+                said += f"not certified: {no}" if no else "certified too"
                 found.append(_deviation(view, given.number, arm, dose, said))
     return found
 
 
 def _deviation(view: View, cohort: int, arm: int, dose: float, said: str) -> dict[str, Any]:
-    return {"cohort": cohort, "arm": view.problem.names[arm], "dose": dose, "what": said}
+    return {"cohort": cohort, "arm": view.problem.names[arm], "dose": view.problem.arms[arm].said(dose), "what": said}
 
 
 def _notes(view: View, *kinds: str) -> list[dict[str, Any]]:
@@ -365,8 +376,8 @@ def _by_dose(pulls: list[dict[str, Any]], most: int = 24) -> list[list[str]]:
     return rows
 
 
-def g(x: float | None) -> str:
-    return "?" if x is None else f"{x:.4g}"
+def g(x: float | str | None) -> str:
+    return "?" if x is None else x if isinstance(x, str) else f"{x:.4g}"
 
 
 def _rows(head: list[str], rows: list[list[str]], numbers: tuple[int, ...] = (), mark: list[bool] | None = None) -> str:

@@ -14,6 +14,7 @@ does. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import math
@@ -22,6 +23,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -93,17 +95,30 @@ class Given:
         self.stakes: list[Any] = data.get("stakes") or [None] * len(self.n)
         self.certified: list[float | None] = data.get("certified") or [None] * len(self.n)
         self.size = self.left = sum(self.n)  # left: readings that have not come
-        self.arms = [arm for arm, n in enumerate(self.n) for _ in range(n)]
-        draw = random.Random(f"surefoot {seed} {number}").random  # Python promises that these never change
-        keys = [draw() for _ in self.arms]
-        self.arms = [self.arms[k] for k in sorted(range(self.size), key=keys.__getitem__)]  # in the order of subjects
-        self.of: list[list[int]] = [[] for _ in self.n]  # the subjects of each arm
-        for subject, arm in enumerate(self.arms, first):
-            self.of[arm].append(subject)
+        self.seed = seed
         self.next = first  # no assignment before this subject is open
         self.later: dict[int, int] = {}  # subject who took the place of one who dropped out -> arm
         self.closed = self.withdrawn = False
         self.came: Sums = {}  # what came back, by arm and dose given; known once it is closed
+
+    @cached_property
+    def arms(self) -> list[int]:
+        """In the order of subjects."""
+        arms = [arm for arm, n in enumerate(self.n) for _ in range(n)]
+        draw = random.Random(f"surefoot {self.seed} {self.number}").random  # Python promises that these never change
+        keys = [draw() for _ in arms]
+        return [arms[k] for k in sorted(range(self.size), key=keys.__getitem__)]
+
+    @cached_property
+    def of(self) -> list[list[int]]:
+        """The subjects of each arm."""
+        found: list[list[int]] = [[] for _ in self.n]
+        for subject, arm in self.subjects():
+            found[arm].append(subject)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: x for key, x in vars(self).items() if key not in ("arms", "of")}
 
     def arm(self, subject: int) -> int:
         return self.later[subject] if subject in self.later else self.arms[subject - self.first]
@@ -201,6 +216,8 @@ class Record:
         was = {"effect": self.effect[subject], "harm": self.harm[subject], "dose": self.other.get(subject, usual)}
         if not event.reason or not data["was"] or any(was[key] != x for key, x in data["was"].items()):
             raise Broken("a correction has a reason, and says what was told before")
+        if not self.plausible(data) and not data.get("confirmed"):
+            raise Broken(f"subject {subject} was corrected to outside of the plausible range, and nobody confirmed it")
         self.effect[subject], self.harm[subject] = (data.get(key, was[key]) for key in ("effect", "harm"))
         self.other.pop(subject, None)
         if data.get("dose", was["dose"]) != usual:
@@ -232,6 +249,7 @@ class Record:
         for subject in [s for s, how in self.gone.items() if how == "open"]:  # somebody else takes the place
             given = self.find(subject)
             given.later[len(self.harm)], self.later[len(self.harm)] = given.arm(subject), given
+            vars(given).pop("of", None)
             self.gone[subject] = "replaced"
             self.effect.append(NAN)
             self.harm.append(NAN)
@@ -594,6 +612,10 @@ TILT = mixture(2.0, 2.0, 7, 5, 0, 0.15, 0.15)
 ANY = mixture(1.0, 1.8, 9, 12, 2, 0.15, 0.0)
 LOWERED = mixture(2.5, 1.8, 6, 12, 1, 0.15, 0.0)
 RAISED = mixture(1.6, 1.8, 6, 12, 0, 0.15, 0.0)
+CALM = mixture(2.8, 2.0, 3, 6, 0, 0.1, 0.02)
+NEAR = mixture(1.2, 2.0, 3, 7, 1, 0.12, 0.03)
+APART = mixture(1.6, 2.0, 4, 7, 1, 0.1, 0.04)
+FAR_OFF = 1e60  # as good as infinite
 
 
 def log_sum(logs: Sequence[float]) -> float:
@@ -603,6 +625,27 @@ def log_sum(logs: Sequence[float]) -> float:
 
 def log_mixture(s: float, v: float, atoms: Atoms) -> float:
     return log_sum([g * s - 0.5 * g * g * v + w for g, w in atoms])
+
+
+def log_odds(total: float, n: float, x: float, sign: int, atoms: Atoms) -> float:
+    """The same for n binary readings: bets that their mean is above x (below it), by their likelihood ratios."""
+    q = min(max(x, 0.0), 1.0)
+    return log_sum([sign * g * total - n * math.log(1 + q * math.expm1(sign * g)) + w for g, w in atoms])
+
+
+def everywhere(goal: float, marks: Sequence[float], total: Callable[[float, float], float]) -> bool:
+    """Whether evidence comes to the goal at every x from the least mark to the largest. `total(x, y)` is not above
+    what there is at any point from x to y, and exact where they are one: cells are split until it is known."""
+    goal, cells = goal * (1 - CLOSE), list(pairwise(sorted(set(marks))))
+    while cells:
+        low, high = cells.pop()
+        if total(low, high) >= goal:
+            continue
+        middle = (low + high) / 2
+        if not low < middle < high or total(middle, middle) < goal:
+            return False
+        cells += [(low, middle), (middle, high)]
+    return True
 
 
 def descend(x: float, steps: int, goal: float, of: Callable[[float], list[tuple[float, float]]]) -> float:
@@ -697,17 +740,8 @@ class SurefootLinear(Theorem):
 
     def refuted(self, arm: int, named: int | None = None) -> bool:
         """Lemma 6: the wealth against the claim of an arm is 1/(0.65 delta) at every bar u from 0 to 1."""
-        goal = math.log(1 / (0.65 * self.delta)) * (1 - CLOSE)
-        cells = [(self.shift / (1 + self.shift), 1.0)]
-        while cells:
-            low, high = cells.pop()
-            if self.wealth(arm, low, high, named) >= goal:
-                continue
-            middle = (low + high) / 2
-            if not low < middle < high or self.wealth(arm, middle, middle, named) < goal:
-                return False
-            cells += [(low, middle), (middle, high)]
-        return True
+        marks = [self.shift / (1 + self.shift), 1.0]
+        return everywhere(math.log(1 / (0.65 * self.delta)), marks, lambda x, y: self.wealth(arm, x, y, named))
 
     def wealth(self, k: int, low: float, high: float, named: int | None) -> float:
         """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high."""
@@ -781,8 +815,7 @@ class SurefootLinear(Theorem):
     def ratio(self, rates: Sequence[float], u: float, reach: float, sign: int) -> float:
         """Log of the wealth from likelihood ratios of binary effects against the bar at u."""
         n, dose, total = rates
-        x = min(max(dose / max(n, 1.0) * self.height(u) * self.sy / reach, 0.0), 1.0)
-        return log_sum([sign * g * total - n * math.log(1 + x * math.expm1(sign * g)) + w for g, w in TILT])
+        return log_odds(total, n, dose / max(n, 1.0) * self.height(u) * self.sy / reach, sign, TILT)
 
 
 class Dose:
@@ -823,7 +856,7 @@ class SurefootMonotonic(Theorem):
     def climb(self, arm: int, dose: float, came: Came, guess: float | None, reach: float | None) -> None:
         """Lemma 3: against "harm at a rung is above limit + slack" every reading of the arm is bet."""
         n, _, harm = came
-        if reach is not None and reach > 0 < self.step[arm]:
+        if reach is not None and 1e-150 < reach < 1e150 and self.step[arm] > 1e-150:
             finer = min(max(math.floor(math.log2(self.RUNGS * self.step[arm] / reach)), -1), 60)
             self.regrid(arm, 0, 0.5**finer)
         rungs, top, slope = self.rungs[arm], self.largest(arm), self.arms[arm].get("lipschitz", 1.0)
@@ -855,6 +888,9 @@ class SurefootMonotonic(Theorem):
         n, effect, harm = came
         guess = self.limit if guess is None else guess  # at the limit nothing is bet
         over, under = (bet(harm, n, self.limit, guess, self.noise("harm"), sign) for sign in (1, -1))
+        if self.arms[arm].get("levels") and dose not in self.arms[arm]["levels"]:
+            under = 0.0  # between levels a dose above the largest safe one may be safe too
+        below, above = (x if x is not None and 1e-60 < x < 1e60 else None for x in (below, above))
         if over or under or below or above or dose <= self.arms[arm]["start"]:
             it = self.at[arm].setdefault(dose, Dose())
             it.over, it.under, it.led = it.over + over, it.under + under, it.led + (under if above else 0.0)
@@ -875,7 +911,7 @@ class SurefootMonotonic(Theorem):
     def refuted(self, arm: int, named: int | None = None) -> bool:
         """Lemma 6: the bets against "arm k is the best" (and better than the one to be named by more than the
         tolerance) come to 1/(0.53 delta) at every x; those that its value is below x rise with x, the others fall."""
-        goal, shift = math.log(1 / (0.53 * self.delta)) * (1 - CLOSE), 0.0 if named is None else self.tolerance
+        shift = 0.0 if named is None else self.tolerance
         led = [j for j in range(self.d) if j != arm and any(x.above[0] > 0 for x in self.at[j].values())]
 
         def total(low: float, high: float) -> float:
@@ -884,17 +920,7 @@ class SurefootMonotonic(Theorem):
 
         means = [x.below[2] / x.below[1] for x in self.at[arm].values() if x.below[1] > 0]
         means += [x.above[2] / x.above[1] for j in led for x in self.at[j].values() if x.above[1] > 0]
-        marks = sorted({-1e60, *means, 1e60})
-        cells = list(pairwise(marks))
-        while cells:
-            low, high = cells.pop()
-            if total(low, high) >= goal:
-                continue
-            middle = (low + high) / 2
-            if not low < middle < high or total(middle, middle) < goal:
-                return False
-            cells += [(low, middle), (middle, high)]
-        return True
+        return everywhere(math.log(1 / (0.53 * self.delta)), [-FAR_OFF, *means, FAR_OFF], total)
 
     def side(self, arm: int, x: float, sign: int) -> float:
         """The least evidence, over the largest safe dose b of an arm, that its value is above x, or below.
@@ -910,22 +936,120 @@ class SurefootMonotonic(Theorem):
             v, w, y = (math.fsum(column) for column in zip(*part, strict=True)) if part else (0.0, 0.0, 0.0)
             harm = math.fsum(b.over for b in bets[:c]) if sign < 0 else math.fsum(b.led for b in bets[c:])
             if noise["kind"] == "bernoulli":
-                q = min(max(x, 0.0), 1.0)
-                found.append(
-                    harm + log_sum([sign * g * y - v * math.log(1 + q * math.expm1(sign * g)) + p for g, p in TILT])
-                )
+                found.append(harm + log_odds(y, v, x, sign, TILT))
             else:
                 found.append(harm + log_mixture(sign * (y - x * w) / self.sigma("effect"), v, GAP))
         least = list(found)
-        for c, dose in enumerate(doses, 1):  # where b can only be a dose that was pulled: half and half
-            if sign < 0 and self.alone(arm, dose, doses[c] if c < len(doses) else math.inf):
-                least[c] = log_sum([found[c], found[c - 1]]) - math.log(2)
+        for c, dose in enumerate(doses, 1):  # where b may be a dose that was pulled: half and half
+            if sign < 0 and self.maybe(arm, dose):
+                half = log_sum([found[c], found[c - 1]]) - math.log(2)
+                least[c] = half if self.alone(arm, dose, doses[c : c + 1]) else min(half, found[c])
         return min(y for c, y in enumerate(least) if c == len(doses) or doses[c] > start)
 
-    def alone(self, arm: int, dose: float, after: float) -> bool:
-        """Whether a largest safe dose from this one to before the next that was pulled can only be this one."""
+    def maybe(self, arm: int, dose: float) -> bool:
+        """Whether a largest safe dose may be exactly this one."""
+        return dose >= self.largest(arm) or dose in (self.arms[arm].get("levels") or ())
+
+    def alone(self, arm: int, dose: float, after: Sequence[float]) -> bool:
+        """Whether one from this dose to before the next that was pulled can then be no other."""
         levels = self.arms[arm].get("levels") or ()
-        return dose >= self.largest(arm) or (dose in levels and not any(dose < a < after for a in levels))
+        return not any(dose < a < (after[0] if after else math.inf) for a in levels)
+
+
+class SurefootLevels(Theorem):
+    """Theorem 3 of docs/guarantees.md. Doses are the places of levels: 0, 1, and so on. Stakes of an arm, above 0 where
+    its readings make a bet: that harm is below the ceiling (calm), below the limit (low), above it (high), that the
+    effect is below x, above x. Shares of delta: calm 0.1, good 0.05, over 0.05, verdict 0.8."""
+
+    READING = (2, 2, 2, 1, 1)  # of what came: what each stake is about
+
+    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+        super().__init__(problem, options)
+        places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
+        self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
+        self.bets = [[[[0.0, 0.0] for _ in self.READING] for _ in x] for x in places]  # by level and stake: n, sum
+        self.low, self.high = [[0.0] * len(x) for x in places], [[0.0] * len(x) for x in places]  # logs of wealth
+        self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
+        self.barred, self.over = ([len(x) for x in places] for _ in range(2))  # from here on it is above
+
+    def certified(self, arm: int) -> float:
+        """One level above those that are calm, and below those that are barred."""
+        return float(max(min(self.calm[arm] + 1, len(self.bets[arm]) - 1, self.barred[arm] - 1), 0))
+
+    def take(self, given: Given) -> None:
+        for arm, stakes in enumerate(given.stakes):
+            dose = given.dose[arm]
+            if stakes and (arm, dose) in given.came and dose in self.arms[arm]["levels"]:
+                for stake, sums, reading in zip(stakes, self.bets[arm][int(dose)], self.READING, strict=True):
+                    if stake is not None and stake > 0:
+                        sums[0] += given.came[arm, dose][0]
+                        sums[1] += given.came[arm, dose][reading]
+                self.certify(arm)
+
+    def wager(self, reading: str, sums: Sequence[float], x: float, sign: int, atoms: Atoms) -> float:
+        """Log of the wealth of bets that a mean is above x (below it)."""
+        n, total = sums
+        if self.noise(reading)["kind"] == "bernoulli":
+            return log_odds(total, n, x, sign, atoms)
+        return log_mixture(sign * (total - n * x) / self.sigma(reading), n, atoms)
+
+    def harms(self, arm: int, stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
+        return [self.wager("harm", bets[stake], bound, sign, atoms) for bets in self.bets[arm]]
+
+    def certify(self, arm: int) -> None:
+        """Levels below a bound in order from the second on, by the bets at and above each; levels above one in order
+        from the last down, by the bets at and below each. What was shown once stays shown."""
+        shown = math.log(self.d / (0.1 * self.delta)), math.log(self.d / (0.05 * self.delta))
+        calm, barred = self.harms(arm, 0, self.ceiling, -1, CALM), self.harms(arm, 2, self.ceiling, 1, NEAR)
+        self.low[arm] = self.harms(arm, 1, self.limit, -1, NEAR)
+        self.high[arm] = self.harms(arm, 2, self.limit, 1, NEAR)
+        for found, wealth, goal in ((self.calm, calm, shown[0]), (self.good, self.low[arm], shown[1])):
+            passed = [math.fsum(wealth[j:]) >= goal for j in range(1, len(wealth))]
+            found[arm] = max(found[arm], [*passed, False].index(False))
+        for found, wealth in ((self.barred, barred), (self.over, self.high[arm])):
+            passed = [math.fsum(wealth[:j]) >= shown[1] for j in range(len(wealth), 0, -1)]
+            found[arm] = min(found[arm], len(wealth) - [*passed, False].index(False))
+
+    def out(self, arm: int) -> str | None:
+        if self.over[arm] < 1:
+            return "its harm is above the limit at its first level already"
+        return "the claim that it is the best is refuted" if self.refuted(arm) else None
+
+    def near(self, arm: int, winner: int) -> str | None:
+        return "it is near enough" if self.refuted(arm, winner) else None
+
+    def refuted(self, arm: int, named: int | None = None) -> bool:
+        """The bets against "arm k is the best" (and better than the one to be named by more than the tolerance) come to
+        1/(0.8 delta) at every x; those that its value is below x rise with x, the others fall."""
+
+        def total(low: float, high: float) -> float:
+            ups = [self.above(j, high - (self.tolerance if j == named else 0.0)) for j in range(self.d) if j != arm]
+            return self.below(arm, low) + math.fsum(ups)
+
+        means = [bets[k][1] / bets[k][0] for j in range(self.d) for bets in self.bets[j] for k in (3, 4) if bets[k][0]]
+        ends = [0.0, 1.0] if self.noise("effect")["kind"] == "bernoulli" else [-FAR_OFF, FAR_OFF]
+        return everywhere(math.log(1 / (0.8 * self.delta)), [*ends, *means], total)
+
+    def below(self, arm: int, x: float) -> float:
+        """The least evidence, over its largest safe level b, that an arm's value is below x: at levels below b harm is
+        bet to be above the limit, at those above b the effect to be below x, and at b itself one or the other."""
+        high, found = self.high[arm], []
+        for b in range(max(self.over[arm], 1)):
+            effect = self.wager("effect", pooled(self.bets[arm][b:], 3), x, -1, APART)
+            found.append(math.fsum(high[:b]) + either(effect, high[b], 0.25))
+        return min(found)
+
+    def above(self, arm: int, x: float) -> float:
+        """The same that it is above x: at levels up to b the effect is bet to be, and harm above b below the limit."""
+        low, bets = self.low[arm], self.bets[arm]
+        return min(
+            math.fsum(low[b + 1 :]) + self.wager("effect", pooled(bets[: b + 1], 4), x, 1, APART)
+            for b in range(self.good[arm], len(low))
+        )
+
+
+def pooled(levels: Sequence[Sequence[Sequence[float]]], stake: int) -> list[float]:
+    return [math.fsum(bets[stake][m] for bets in levels) for m in (0, 1)]
 
 
 def bet(total: float, n: float, bound: float, guess: float, noise: Mapping[str, Any], sign: int) -> float:
@@ -972,6 +1096,7 @@ THEOREMS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Theorem]] =
     "safebai-monotonic/1": SafeBAIMonotonic,
     "surefoot-linear/2": SurefootLinear,
     "surefoot-monotonic/2": SurefootMonotonic,
+    "surefoot-levels/1": SurefootLevels,
 }
 
 
@@ -996,9 +1121,9 @@ def check(events: Sequence[Event], head: str | None = None) -> dict[str, Any]:
     return report | {"ok": True, "event": None, "message": f"all {len(events):,} events hold", "says": words(record)}
 
 
-def admit(record: Record, event: Event) -> None:
+def admit(record: Record, event: Event, data: dict[str, Any] | None = None) -> None:
     """Take an event, and check what it claims by the theorem."""
-    data = event.data
+    data = event.data if data is None else data
     if event.kind == "opened":
         if no := record.refusal(data["dose"], data["n"], data["stakes"]):
             raise Broken(no)
@@ -1015,6 +1140,9 @@ def words(record: Record) -> list[str]:
     p, end = record.setup["problem"], record.concluded
     names = [arm["name"] for arm in p["arms"]]
     line = f"the limit {p['limit']:g}" + (f" plus the slack {p['slack']:g}" if p.get("slack") else "")
+    safe = f"no dose was assigned whose mean harm is above {line}"
+    if p["shape"] == "levels":
+        safe = f"no level was assigned but the first of an arm, or one above a level whose mean harm is at most {line}"
     count = {kind: sum(e.kind == kind for e in record.notes) for kind in KINDS}
     read = sum(map(record.complete, range(1, len(record.harm))))
     late = [given.number for given, theorem in record.replay() if given for arm in range(len(names))
@@ -1026,8 +1154,8 @@ def words(record: Record) -> list[str]:
         said = f"{named} is {what}" if named else f"it ended ({end['ending']}) and no arm is named"
     return [
         f"Study {record.name!r}, theorem {record.setup['theorem']['name']}: {said}.",
-        f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, no dose was assigned "
-        f"whose mean harm is above {line}, and an arm that is named is what it is said to be.",
+        f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
+        f"and an arm that is named is what it is said to be.",
         f"{len(record.cohorts):,} cohorts, {read:,} readings; every dose was certified by readings told before it.",
         f"{count['voided']} dropped out, {count['corrected']} readings were corrected, {len(record.other)} doses given "
         f"were not the ones assigned, {count['paused']} pauses, {count['warned']} warnings, "
@@ -1045,6 +1173,7 @@ def read(path: str) -> list[Event]:
 
 
 def main(arguments: Sequence[str]) -> int:
+    gc.disable()  # a million events are kept, and none of them is garbage
     head = arguments[2] if len(arguments) == 3 and arguments[1] == "--head" else None
     try:
         if len(arguments) != (1 if head is None else 3):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import os
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..designs import make
@@ -37,7 +39,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="Of an assignment, from `a
 Reason = Annotated[str, typer.Option(help="Why; it goes into the journal.", show_default=False)]
 Effect = Annotated[float | None, typer.Option(help="The effect that was read.")]
 Harm = Annotated[float | None, typer.Option(help="The harm that was read.")]
-Dose = Annotated[float | None, typer.Option(help="The dose given, where it is not the one assigned.")]
+Dose = Annotated[str | None, typer.Option(help="The dose given, where it is not the one assigned.")]
 
 
 Run = TypeVar("Run", bound=Callable[..., None])
@@ -62,16 +64,45 @@ def say(text: Any, label: str = "", style: str = "yellow") -> None:
 
 
 def grid(*head: str) -> Callable[..., None]:
-    """A table whose cells are printed as they stand; called without a row it is shown."""
-    table = Table(*head)
+    """A table whose cells are printed as they stand; called without a row it is shown. Only the last column is wrapped,
+    between words; where the others leave it no room, every row is a paragraph instead."""
+    rows: list[list[str]] = []
 
     def row(*cells: Any) -> None:
         if cells:
-            table.add_row(*(Text(shown(cell)) for cell in cells))
-        else:
-            console.print(table)
+            rows.append([shown(cell) for cell in cells])
+            return
+        widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+        room = console.width - sum(widths[:-1]) - 3 * len(head) - 1
+        words = max((cell_len(word) for line in rows for word in line[-1].split()), default=0)
+        if room < max(words, cell_len(head[-1]), min(widths[-1], 24)):
+            for line in rows:
+                paragraph(", ".join(f"{name} {cell}" for name, cell in zip(head, line, strict=True) if cell))
+            return
+        table = Table(*(Column(name, no_wrap=True) for name in head[:-1]), Column(head[-1], max_width=max(room, 1)))
+        for line in rows:
+            table.add_row(*map(Text, line))
+        console.print(table)
 
     return row
+
+
+def paragraph(text: str, indent: str = "  ") -> None:
+    """Lines that are broken between words alone; what comes after the first is indented."""
+    lines = textwrap.wrap(text, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    console.print(Text("\n".join(lines)), highlight=False, soft_wrap=True)
+
+
+def as_said(dose: Any) -> str:
+    """A dose, or the name of a level."""
+    return dose if isinstance(dose, str) else f"{dose:.6g}"
+
+
+def _dose(text: str | None) -> Any:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _open(db: str | None, study: str | None, actor: str | None = None) -> Study:
@@ -167,7 +198,7 @@ def ask(
     _say_standing(it.view)
     row = grid("id", "subject", "arm", "dose", "why")
     for a in found if limit or len(found) <= 50 else found[:50]:
-        row(a.id, a.subject, a.arm, f"{a.dose:.6g}", a.why)
+        row(a.id, a.subject, a.arm, as_said(a.dose), a.why)
     row()
     if len(found) > 50 and not limit:
         say(f"and {len(found) - 50:,} more (--limit, --json)")
@@ -199,7 +230,7 @@ def next_(
         return
     row = grid("id", "arm", "dose")
     for a in found:
-        row(a["id"], a["arm"], f"{a['dose']:.6g}")
+        row(a["id"], a["arm"], as_said(a["dose"]))
     row()
 
 
@@ -221,7 +252,7 @@ def tell(
         new = it.tell_many(table)
     else:
         before = it.view.seq
-        it.tell(str(id), effect, harm, dose, key=key, confirm=confirm)
+        it.tell(str(id), effect, harm, _dose(dose), key=key, confirm=confirm)
         new = int(it.view.seq > before)
     _done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new)
 
@@ -239,11 +270,12 @@ def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor
 @writes
 def correct(
     id: Id, reason: Reason, effect: Effect = None, harm: Harm = None, dose: Dose = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="It is true although out of its range.")] = False,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """A reading was wrong: replace it, keep the old one on record, decide anew."""
     it = _open(db, study, actor)
-    it.correct(id, effect, harm, reason, dose=dose)
+    it.correct(id, effect, harm, reason, dose=_dose(dose), confirm=confirm)
     found = it.certificate().content["deviations"]
     if not as_json:
         for row in found:
@@ -293,22 +325,26 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     found = it.status()
     if as_json:
         _print(found)
-        return
-    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
-    of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
+        raise typer.Exit(0 if found["holds"] else 1)
     if found["trouble"]:
         say(found["trouble"], "does not verify:", "red")
+    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
+    of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
-    _say_standing(it.view)
-    say(found["recommendation"], "if it had to end now:")
-    row = grid("arm", "standing", "certified dose", "value", "pulls", "open", "next dose", "why")
+    if found["holds"]:
+        _say_standing(it.view)
+        paragraph(f"if it had to end now: {found['recommendation']}")
+    row = grid("arm", "standing", "certified", "pulls", "open", "next dose", "value")
     for a in found["arms"]:
         value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))
-        nxt = f"{a['dose']:.4g}" if a["open"] else ""
-        why = a["why"] if a["standing"] != "active" else ""
-        numbers = f"{a['certified']:.4g}", value, f"{a['pulls']:,}", f"{a['open']:,}", nxt
-        row(a["arm"], a["standing"], *numbers, why)
+        nxt = as_said(a["dose"]) if a["open"] else ""
+        row(a["arm"], a["standing"], as_said(a["certified"]), f"{a['pulls']:,}", f"{a['open']:,}", nxt, value)
     row()
+    for a in found["arms"]:
+        if a["standing"] != "active":
+            paragraph(f"{shown(a['arm'])}: {a['why']}")
+    if not found["holds"]:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -321,9 +357,9 @@ def preview(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         return
     row = grid("arm", "mean harm", "mean effect", "then: standing", "certified dose", "next", "ending")
     for r in rows:
-        nxt = f"{r['next']['n']:,} at {r['next']['dose']:.4g}" if r["next"] else ""
+        nxt = f"{r['next']['n']:,} at {as_said(r['next']['dose'])}" if r["next"] else ""
         end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
-        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], f"{r['certified']:.4g}", nxt, end)
+        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], as_said(r["certified"]), nxt, end)
     row() if rows else say("no cohort is open: there is nothing to look ahead to")
 
 
@@ -378,11 +414,11 @@ def log(
     if as_json:
         _print({"study": it.name, "events": [e._asdict() | {"payload": e.data} for e in events]})
         return
-    row = grid("event", "time (UTC)", "actor", "what", "content", "reason", "hash")
+    say("event, time (UTC), actor, what; content, reason, hash", style="dim")
     for e in events:
-        content = "" if e.kind == "created" else e.payload if len(e.payload) <= 100 else e.payload[:97] + "..."
-        row(e.seq, e.at[:19].replace("T", " "), e.actor, e.kind, content, e.reason or "", e.hash[:8])
-    row()
+        content = "" if e.kind == "created" else _brief(e.data)
+        said = [f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}", content, e.reason, f"hash {e.hash[:8]}"]
+        paragraph("; ".join(shown(x) for x in said if x), "    ")
 
 
 @app.command()
@@ -517,6 +553,12 @@ def list_(db: Db = None, as_json: Json = False) -> None:
     else:
         for name in names or ["none"]:
             say(name)
+
+
+def _brief(data: dict[str, Any], most: int = 100) -> str:
+    """A payload in words, cut between two of them where it is long."""
+    text = ", ".join(f"{key} {json.dumps(x, ensure_ascii=False)}" for key, x in data.items())
+    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."
 
 
 def _write(path: Path, text: str) -> None:

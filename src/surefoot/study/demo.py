@@ -35,7 +35,11 @@ def simulated(
     rng = np.random.default_rng([seed, assignments[0].subject])
     arm = np.array([problem.names.index(a.arm) for a in assignments])
     n = np.eye(len(problem.arms), dtype=np.int64)[arm]
-    dose = np.where(n > 0, np.array([[a.dose] for a in assignments]), problem.starts)
+    dose = np.where(
+        n > 0,
+        np.array([[problem.arms[i].place(a.dose)] for i, a in zip(arm, assignments, strict=True)]),
+        problem.starts,
+    )
     effect, harm, _ = scenario.draw(rng, problem, dose, n, np.array([a.subject - 1 for a in assignments]))
     rows = np.arange(len(arm))
     return [
@@ -89,7 +93,7 @@ def tell(console: Console, study: Study, scenario: Scenario) -> None:
                 cells.append("rests" if arm.out is None or arm.subjects[k] < arm.out[0] else "out")
                 continue
             low, high = arm.lower[k], arm.upper[k]
-            text = f"{given.n[i]:,} at {given.dose[i]:.3g}"
+            text = f"{given.n[i]:,} at {study.view.problem.arms[i].label(given.dose[i])}"
             text += f"  {low:.2f}…{'' if np.isinf(high) else f'{high:.2f}'}" if np.isfinite(low) else ""
             cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.subjects[k] else ""))
         table.add_row(str(given.number), f"{arms[0].subjects[k]:,}", *cells)

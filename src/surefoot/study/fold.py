@@ -17,10 +17,8 @@ import gc
 import hashlib
 import importlib
 import inspect
-import json
 import math
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -32,7 +30,6 @@ from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort,
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError, number
 from .checker import CLOSE, THEOREMS, Broken, Event, Given, Record, near
-from .journal import Load
 from .watch import Watches
 
 MOST = 10_000_000  # assignments in one cohort; more is a sign of a problem in other units than its readings
@@ -46,7 +43,7 @@ class Assignment(NamedTuple):
     id: str
     subject: int
     arm: str
-    dose: float
+    dose: Any  # a number, or what the level is called where there are ordered levels
     why: str
 
 
@@ -76,27 +73,13 @@ class View(Record):
         self._watches: Watches | None = None
 
     # Events that are in the journal
-    @classmethod
-    def load(cls, load: Load) -> View:
-        """Fold a whole study; the seals of all but the readings, and the order of all, are checked on the way."""
-        view, at = cls(), 0
-        seqs = [row[0] for row in load.told]
-        readings = json.loads(f"[{','.join([row[1] for row in load.told])}]")  # one long text parses fastest
-        for event in load.events:
-            upto = bisect_left(seqs, event.seq, at)
-            for data in readings[at:upto]:
-                view.told(data, True)
-            if upto > at:
-                view.seq, view.hash = seqs[upto - 1], event.prev
-            if event.seal() != event.hash or event.seq != 1 + upto + len(view.notes) + len(view.cohorts):
-                raise SurefootError(f"event {event.seq} was changed, or one before it is missing: see verify")
-            view.take(event)
-            at = upto
-        for data in readings[at:]:
-            view.told(data, True)
-        view.keys = {row[2]: row[1] for row in load.told if row[2] is not None}
-        view.seq, view.hash = max(view.seq, seqs[-1] if seqs else 0), load.hash
-        return view
+    def follow_up(self, events: Iterable[Event]) -> View:
+        """Take events from the journal, each with its seal."""
+        for event in events:
+            if event.seal() != event.hash:
+                raise Broken(f"event {event.seq} was changed: its content does not have its hash")
+            self.take(event)
+        return self
 
     def _created(self, event: Event, data: dict[str, Any]) -> None:
         super()._created(event, data)
@@ -228,6 +211,7 @@ class View(Record):
             return found
         why = [self._why(given, arm) for arm in range(len(given.n))]
         names, harm, reserved, gone = self.problem.names, self.harm, self.reserved, self.gone
+        dose = [it.said(x) for it, x in zip(self.problem.arms, given.dose, strict=True)]
         while given.next < given.first + given.size and harm[given.next] == harm[given.next]:
             given.next += 1
         arms = ((s, given.arms[s - given.first]) for s in range(given.next, given.first + given.size))
@@ -236,7 +220,7 @@ class View(Record):
                 if limit is not None and len(found) >= limit:
                     return found
                 if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
-                    found.append(Assignment(f"{self.tag}-{subject}", subject, names[arm], given.dose[arm], why[arm]))
+                    found.append(Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm]))
         return found
 
     def awaiting(self) -> list[Assignment]:
@@ -245,15 +229,16 @@ class View(Record):
         for given in self.cohorts:
             for subject, arm in given.subjects() if given.left else ():
                 if self.harm[subject] == self.harm[subject] and not self.complete(subject):
-                    dose = self.other.get(subject, given.dose[arm])
+                    dose = self.problem.arms[arm].said(self.other.get(subject, given.dose[arm]))
                     id, name = self.identify(subject), self.problem.names[arm]
                     found.append(Assignment(id, subject, name, dose, "its effect is due"))
         return found
 
     def _why(self, given: Given, arm: int) -> str:
-        if given.dose[arm] <= self.problem.arms[arm].start:
+        it, most = self.problem.arms[arm], given.certified[arm]
+        if given.dose[arm] <= it.start or most is None:
             return f"cohort {given.number}: the start dose, known to be safe"
-        return f"cohort {given.number}: certified up to {given.certified[arm]:.4g} by the readings before it"
+        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it"
 
     def _asked(self, state: Any, given: Any = None) -> Any:
         cohort = len(self.cohorts) + 1 if given is None else given.number
@@ -282,8 +267,7 @@ class View(Record):
         """The payload to add; None where exactly this was told before."""
         self.check_open()
         subject = self.subject(data.get("id"))
-        new = {k: self.check_reading(k, data[k]) for k in ("effect", "harm", "dose") if data.get(k) is not None}
-        old = self.reading(subject)
+        new, old = self.readings_in(subject, data), self.reading(subject)
         id, given = self.identify(subject), self.find(subject)
         if subject in self.gone:
             raise SurefootError(f"{id} was voided: its place is not open to readings any more")
@@ -297,7 +281,8 @@ class View(Record):
             was = old.get(key, given.dose[given.arm(subject)] if key == "dose" and "harm" in old else value)
             if was != value:
                 raise SurefootError(
-                    f"{id}: {key} was told as {was:.12g} before; got {value:.12g}: if that was wrong, use correct"
+                    f"{id}: {key} was told as {self.as_told(subject, key, was)} before; "
+                    f"got {self.as_told(subject, key, value)}: if that was wrong, use correct"
                 )
         fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
         if not confirmed:
@@ -312,13 +297,12 @@ class View(Record):
                 f"if it is true all the same, confirm it with a reason"
             )
 
-    def check_corrected(self, data: Mapping[str, Any], confirmed: bool = True) -> dict[str, Any]:
+    def check_corrected(self, data: Mapping[str, Any], confirmed: bool = False) -> dict[str, Any]:
         subject = self.subject(data.get("id"))
         id, given = self.identify(subject), self.find(subject)
         if subject in self.gone:
             raise SurefootError(f"{id} was voided: there is no reading to correct")
-        old = self.reading(subject)
-        new = {k: self.check_reading(k, data[k]) for k in ("effect", "harm", "dose") if data.get(k) is not None}
+        new, old = self.readings_in(subject, data), self.reading(subject)
         if not old:
             raise SurefootError(f"{id} has no reading yet: use tell")
         for key in new:
@@ -328,7 +312,10 @@ class View(Record):
         changed = {key: value for key, value in new.items() if old[key] != value}
         if not changed:
             raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
-        return {"id": subject, **changed, "was": {key: old[key] for key in changed}}
+        if not confirmed:
+            self.check_plausible(id, changed)
+        out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
+        return out if self.plausible(changed) else out | {"confirmed": True}
 
     def check_voided(self, data: Mapping[str, Any]) -> dict[str, Any]:
         self.check_open()
@@ -362,6 +349,17 @@ class View(Record):
 
     def check_reading(self, key: str, value: Any) -> float:
         return number(key, value) if key == "dose" else self.problem.noises[key == "harm"].reading(key, value)
+
+    def readings_in(self, subject: int, data: Mapping[str, Any]) -> dict[str, float]:
+        """What somebody tells of a subject, as the journal has it: levels by their places."""
+        given = {k: data[k] for k in ("effect", "harm", "dose") if data.get(k) is not None}
+        if "dose" in given:
+            given["dose"] = self.problem.arms[self.find(subject).arm(subject)].place(given["dose"])
+        return {k: self.check_reading(k, x) for k, x in given.items()}
+
+    def as_told(self, subject: int, key: str, value: float) -> str:
+        said = self.problem.arms[self.find(subject).arm(subject)].said(value) if key == "dose" else value
+        return said if isinstance(said, str) else f"{said:.12g}"
 
     def reading(self, subject: int) -> dict[str, float]:
         """What was told of a subject."""

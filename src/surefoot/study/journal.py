@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -53,6 +53,12 @@ _events = sa.Table(
     sqlite_with_rowid=False,
 )
 
+_caches = sa.Table(
+    "surefoot_caches",
+    sa.MetaData(),
+    sa.Column("study", sa.String(200), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
 
 _LAST = (
     sa.select(_events.c.seq, _events.c.hash, _events.c.at)
@@ -66,14 +72,6 @@ class Lost(SurefootError):
     """A commit that was not answered."""
 
 
-class Load(NamedTuple):
-    """A whole study for folding: all events but the readings, these as (seq, payload, key), and the last hash."""
-
-    events: Sequence[Event]
-    told: Sequence[Any]
-    hash: str
-
-
 class Transaction:
     """What may be done with one study while its lock is held. Nothing is written before the transaction ends."""
 
@@ -85,11 +83,13 @@ class Transaction:
         self.at: str
         self.seq, self.hash, self.at = _last(connection, study) or (0, ORIGIN, "")
 
-    def read(self, after: int = 0) -> Sequence[Event]:
-        return _read(self.connection, self.study, after) if self.seq > after else []
+    def read(self, after: int = 0) -> Iterator[Event]:
+        return _read(self.connection, self.study, after) if self.seq > after else iter(())
 
-    def load(self) -> Load:
-        return _load(self.connection, self.study)
+    each = read
+
+    def event(self, seq: int) -> Event | None:
+        return _one(self.connection, self.study, seq)
 
     def actors(self) -> set[str]:
         """All who ever did something in the study."""
@@ -168,6 +168,8 @@ class Journal:
             self._seen = self._seen or _identity(self.file)
             with self._locked("") as connection:
                 _metadata.create_all(connection)
+                if not self.sqlite:
+                    _caches.create(connection, checkfirst=True)
 
     def names(self) -> list[str]:
         """The studies in this database."""
@@ -179,13 +181,42 @@ class Journal:
 
     def read(self, study: str, after: int = 0) -> Sequence[Event]:
         """The events of a study after this sequence number. Never waits for a writer."""
-        with self._reading() as connection:
-            return _read(connection, study, after)
+        return list(self.each(study, after))
 
-    def load(self, study: str) -> Load:
-        """All events of a study, those of readings in short: what opening a long study spends its time on."""
+    def each(self, study: str, after: int = 0) -> Iterator[Event]:
+        """The same one by one, so that a long study is not in memory as a whole."""
         with self._reading() as connection:
-            return _load(connection, study)
+            yield from _read(connection, study, after)
+
+    def event(self, study: str, seq: int) -> Event | None:
+        with self._reading() as connection:
+            return _one(connection, study, seq)
+
+    def kept(self, study: str) -> bytes | None:
+        """The cache of a study (see `cache`): a file beside that of SQLite, a row in PostgreSQL."""
+        with suppress(OSError, sa.exc.SQLAlchemyError):
+            if self.sqlite:
+                return self._beside(study).read_bytes() if self.file else None
+            with self.engine.connect() as connection:
+                return connection.execute(sa.select(_caches.c.body).where(_caches.c.study == study)).scalar()
+        return None
+
+    def keep(self, study: str, body: bytes) -> None:
+        """Replace it. Where that cannot be done nothing is lost but time."""
+        with suppress(OSError, sa.exc.SQLAlchemyError):
+            if not self.sqlite:
+                with self.engine.begin() as connection:
+                    connection.execute(_caches.delete().where(_caches.c.study == study))
+                    connection.execute(_caches.insert(), {"study": study, "body": body})
+            elif self.file and not self.archive:
+                part = self._beside(study).with_suffix(f".{os.getpid()}")
+                with open(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, self.file.stat().st_mode), "wb") as out:
+                    out.write(body)
+                part.replace(self._beside(study))
+
+    def _beside(self, study: str) -> Path:
+        assert self.file
+        return self.file.with_name(f"{self.file.name}-{zlib.crc32(study.encode()):08x}.cache")
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -294,35 +325,29 @@ def _last(connection: sa.Connection, study: str) -> Any:
     return connection.execute(_LAST, {"name": study}).first()
 
 
-def _read(connection: sa.Connection, study: str, after: int) -> Sequence[Event]:
-    rows = connection.execute(
-        sa.select(_events).where((_events.c.study == study) & (_events.c.seq > after)).order_by(_events.c.seq)
-    )
-    return _known(study, [Event._make(row) for row in rows])
+def _one(connection: sa.Connection, study: str, seq: int) -> Event | None:
+    row = connection.execute(sa.select(_events).where((_events.c.study == study) & (_events.c.seq == seq))).first()
+    return Event._make(row) if row else None
 
 
-def _load(connection: sa.Connection, study: str) -> Load:
+def _read(connection: sa.Connection, study: str, after: int, most: int = 10_000) -> Iterator[Event]:
+    """Some at a time: a long study is not to be in memory twice."""
     c = _events.c
-    last = _last(connection, study)
-    if last is None:
-        return Load([], [], ORIGIN)
-    ours = (c.study == study) & (c.seq <= last.seq)  # no later ones, so that both halves end at the same event
-    rows = connection.execute(
-        sa.select(_events).where(ours & ((c.kind != "told") | (c.version != VERSION))).order_by(c.seq)
-    )
-    events = _known(study, [Event._make(row) for row in rows])
-    told = connection.execute(sa.select(c.seq, c.payload, c.key).where(ours & (c.kind == "told")).order_by(c.seq))
-    return Load(events, told.all(), last.hash)
-
-
-def _known(study: str, events: Sequence[Event]) -> Sequence[Event]:
-    if other := next((event.version for event in events if event.version != VERSION), None):
-        age, what = ("a newer", "upgrade surefoot") if other > VERSION else ("an older", "use that one")
-        raise SurefootError(
-            f"study {study!r} was written by {age} surefoot (format {other}; this one reads {VERSION}): "
-            f"{what} to go on with it"
-        )
-    return events
+    while True:
+        some = sa.select(_events).where((c.study == study) & (c.seq > after)).order_by(c.seq).limit(most)
+        rows = connection.execute(some).all()
+        for event in map(Event._make, rows):
+            if event.version != VERSION:
+                newer = event.version > VERSION
+                age, what = ("a newer", "upgrade surefoot") if newer else ("an older", "use that one")
+                raise SurefootError(
+                    f"study {study!r} was written by {age} surefoot (format {event.version}; this one reads "
+                    f"{VERSION}): {what} to go on with it"
+                )
+            yield event
+        if len(rows) < most:
+            return
+        after = rows[-1].seq
 
 
 def _only_readable(file: Path) -> bool:

@@ -17,13 +17,18 @@ from ..designs.base import STANDINGS, Verdict
 from ..problem import Problem, SurefootError, choice, number
 from ..scenario import Scenario
 from ..theory.resolvable import refuse
-from .checker import Broken, Event, alarmed_by
+from . import cache
+from .checker import Event, alarmed_by
 from .fold import ROUNDING, Assignment, View, default, digest_of, no_collecting, setup
 from .journal import Journal
 from .text import distinct, line, reason, skeleton, table
 from .text import file as named
-from .verify import check
+from .verify import WRONG, check
 from .watch import DIGEST
+
+
+class Unsound(SurefootError):
+    """The journal does not hold."""
 
 
 class Study:
@@ -37,6 +42,7 @@ class Study:
     def __init__(self, journal: Journal, name: str, actor: str | None = None):
         self.journal, self.name, self.actor = journal, name, _actor(actor)
         self._view, self._lock = View(), threading.RLock()
+        self._kept = 0  # the event that the cache stands at
         self._passed: tuple[Any, Any] = (None, None)  # the open cohort and the evidence that it was last checked by
 
     @classmethod
@@ -112,25 +118,49 @@ class Study:
         """What the journal amounts to now. Not for use by several threads at once: the methods below are."""
         with self._lock:
             self._catch_up(self.journal)
+            self._remember()
             return self._view
 
     def _catch_up(self, source: Any) -> None:
         """Take in what is new; each event's seal is checked, and that it is the next."""
+        of = (self.name,) if source is self.journal else ()
         try:
-            if self._view.seq:
-                for event in source.read(*(() if source is not self.journal else (self.name,)), self._view.seq):
-                    if event.seal() != event.hash:
-                        raise Broken(f"event {event.seq} was changed: its content does not have its hash")
-                    self._view.take(event)
-            else:
-                with no_collecting():
-                    self._view = View.load(source.load(*(() if source is not self.journal else (self.name,))))
-        except Broken as error:
+            with no_collecting():
+                if not self._view.seq:
+                    self._view = self._remembered(source, *of) or View()
+                self._view.follow_up(source.each(*of, self._view.seq))
+        except BaseException as error:
             self._view = View()
-            raise SurefootError(f"the journal does not hold: {error}; see verify") from error
-        except BaseException:
-            self._view = View()
-            raise
+            if not isinstance(error, WRONG) or type(error) is SurefootError:
+                raise
+            raise Unsound(f"the journal does not hold: {error}; see verify") from error
+
+    def _remembered(self, source: Any, *of: str) -> View | None:
+        """From the cache, if the event that it stands at, the first and the one of the open cohort are in the journal
+        with their hashes: what is handed out is what the journal says."""
+        kept = self.journal.kept(self.name)
+        at = cache.key(kept) if kept else None
+        first = source.event(*of, 1) if at else None
+        if not kept or not at or not first:
+            return None
+        last, view = source.event(*of, at[0]), cache.load(kept, first)
+        if not view or not last or (view.seq, view.hash, last.hash) != (*at, at[1]) or view.created != first:
+            return None
+        given = view.open
+        opened = source.event(*of, given.seq) if given else None
+        for event in filter(None, (first, last, opened)):
+            if event.seal() != event.hash:
+                return None
+        if given and (not opened or [opened.data[k] for k in ("dose", "n")] != [given.dose, given.n]):
+            return None
+        self._kept = view.seq
+        return view
+
+    def _remember(self) -> None:
+        """Keep a cache, where many events have come since the last."""
+        if self._view.seq - self._kept >= cache.STEP:
+            self._kept = self._view.seq
+            self.journal.keep(self.name, cache.dump(self._view))
 
     def ask(self, limit: int | None = None, *, site: str | None = None) -> list[Assignment]:
         """The open assignments (the next `limit` of them): whom to give what.
@@ -155,26 +185,36 @@ class Study:
             return view.design.verdict(view.state)
 
     def status(self) -> dict[str, Any]:
-        """Where the study stands, in plain numbers."""
+        """Where the study stands, in plain numbers. `trouble`: why nothing may be asked and told any more. Where the
+        journal does not hold, `holds` is false, and this is what there was before the first event that does not."""
         with self._lock:
-            return self._status(self.view)
+            try:
+                return self._status(self.view)
+            except Unsound:
+                events = self.log()
+                report = check(events)
+                before = View().follow_up(events[: (report["event"] or 1) - 1])
+                if not before.seq:
+                    raise
+                said = f"{report['message']}; shown is what was known before event {report['event']:,}"
+                return self._status(before) | {"holds": False, "trouble": said}
 
     def _status(self, view: View) -> dict[str, Any]:
         verdict, given = view.design.verdict(view.state), view.open
         told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
         arms = []
-        for i, name in enumerate(view.problem.names):
+        for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
             low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
             arms.append(
                 {
                     "arm": name,
                     "standing": STANDINGS[int(verdict.standing[0, i])],
-                    "certified": float(verdict.safe[0, i]),
+                    "certified": it.said(float(verdict.safe[0, i])),
                     "lower": low if math.isfinite(low) else None,
                     "upper": high if math.isfinite(high) else None,
                     "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
                     "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
-                    "dose": given.dose[i] if given and given.n[i] else None,
+                    "dose": it.said(given.dose[i]) if given and given.n[i] else None,
                     "why": verdict.reason(i),
                 }
             )
@@ -182,6 +222,7 @@ class Study:
         return {
             "study": self.name,
             "standing": view.standing,
+            "holds": True,
             "trouble": self._doubt(view),
             "reasons": [event.reason for event in view.paused] if view.standing == "paused" else [],
             "design": view.design.name,
@@ -263,11 +304,12 @@ class Study:
 
     def correct(
         self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
-        actor: str | None = None,
+        confirm: bool = False, actor: str | None = None,
     ) -> None:  # fmt: skip
-        """A reading was wrong. The old one stays in the journal; all decisions are taken anew with the right one."""
+        """A reading was wrong. The old one stays in the journal; all decisions are taken anew with the right one.
+        `confirm`: it is true although it is outside of the plausible range."""
         with self._writing(actor) as add:
-            data = self._view.check_corrected({"id": id, "effect": effect, "harm": harm, "dose": dose})
+            data = self._view.check_corrected({"id": id, "effect": effect, "harm": harm, "dose": dose}, bool(confirm))
             add("corrected", data, _reason(reason))
 
     def pause(self, reason: str, *, actor: str | None = None) -> None:
@@ -328,8 +370,9 @@ class Study:
 
     def _same_request(self, key: str, row: Mapping[str, Any]) -> None:
         told = json.loads(self._view.keys[key])
-        now = {k: self._view.check_reading(k, row[k]) for k in ("effect", "harm", "dose") if row.get(k) is not None}
-        if told["id"] != self._view.subject(row.get("id")) or any(told[k] != now.get(k) for k in told if k != "id"):
+        subject = self._view.subject(row.get("id"))
+        now = self._view.readings_in(subject, row)
+        if told["id"] != subject or any(told[k] != now.get(k) for k in told if k != "id"):
             raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
     def _who(self, actor: str | None) -> str:
@@ -363,6 +406,7 @@ class Study:
                     if transaction.added:
                         while follows := self._view.follow():
                             add(*follows)
+                self._remember()
             except BaseException:
                 if touched:
                     self._view = View()
@@ -442,8 +486,9 @@ class Study:
                     elif status == "open" and (given.closed or view.standing in ("ended", "stopped")):
                         status = "withdrawn"
                     row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
-                    row |= {"arm": view.problem.names[arm], "assigned": given.dose[arm]}
-                    row |= {"dose": told.get("dose", given.dose[arm]) if told else None}
+                    it = view.problem.arms[arm]
+                    row |= {"arm": it.name, "assigned": it.said(given.dose[arm])}
+                    row |= {"dose": it.said(told.get("dose", given.dose[arm])) if told else None}
                     row |= {"effect": told.get("effect"), "harm": told.get("harm"), "status": status}
                     rows.append(row | {"site": view.reserved.get(subject)})
             return rows
@@ -459,7 +504,8 @@ class Study:
         self, head: str | None = None, certificate: Any = None, checkpoint: Any = None, keys: Sequence[str] = ()
     ) -> dict[str, Any]:
         """Check the chain, the fold and (where given) a certificate or a signed checkpoint anew. See `verify.check`."""
-        return check(self.log(), head, certificate, checkpoint, keys)
+        with no_collecting():
+            return check(self.log(), head, certificate, checkpoint, keys)
 
     def checkpoint(self, key: str | Path, *, actor: str | None = None) -> dict[str, Any]:
         """A small signed note of where the journal stands; whoever has it can tell whether it was changed before."""

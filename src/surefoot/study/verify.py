@@ -72,7 +72,7 @@ def follows(view: View, event: Event) -> None:
     if kind in ("told", "corrected"):
         for key in data.keys() & {"effect", "harm", "dose"}:
             view.check_reading(key, data[key])
-        if set(data) - {"id", "effect", "harm", "dose", "was"}:
+        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed"}:
             raise Broken("it has more in it than a reading")
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
@@ -89,7 +89,7 @@ def follows(view: View, event: Event) -> None:
             raise Broken(f"what follows by the evidence is {due[0]} {due[1]}")
         if due and due[0] == "opened" and view.staged and not close(due[1], data):
             raise Broken(f"the stage asks for {due[1]}")
-    admit(view, event)
+    admit(view, event, data)
 
 
 def close(a: Any, b: Any) -> bool:

@@ -4,6 +4,9 @@ All of them together ever fire in a study that keeps to its assumptions with pro
 each for `start`, `certified`, the shape (`falling`, `steep`, `line`), `noise` and `drift`. Each is a wealth made of
 bets against the assumption (Ville): it may be looked at as often as one wants.
 
+With ordered levels nothing is known of distances: `start` looks at the first level alone, and `certified` is left out,
+since a level may be given that is one above those certified.
+
 - A bound that is known: under the assumption a reading at dose a has a mean of at most b(a). All readings of an arm are
   bet to be above. Which doses count is mixed over: those from a band on, or up to one.
 - A number m that is not known (a slope, a mean, the harm at a dose): readings at lower doses are bet to be on one side
@@ -102,8 +105,10 @@ class Watches:
         self.alarmed: list[Alarm] = []
         splits = [(r, j) for r in range(2) for j in range(BANDS)]
         self.keys: list[Key] = [("line", r, j, sign) for r, j in splits for sign in (1, -1)]
+        if problem.shape != "linear":
+            self.keys = [("falling", r, j, -1) for r, j in splits]
         if problem.shape == "monotonic":
-            self.keys = [("falling", r, j, -1) for r, j in splits] + [("steep", 1, j, 1) for j in range(BANDS)]
+            self.keys += [("steep", 1, j, 1) for j in range(BANDS)]
         self.touched: set[int] = set()
 
     def update(self, record: Record) -> None:
@@ -144,7 +149,7 @@ class Watches:
         bands[band] = bands[band].plus(Sums.of(len(fresh), dose, float(fresh.sum())))
         pairs = read(old - old % 2, new - new % 2)
         _pair(self.noise[arm, r], pairs[::2], pairs[1::2], 2)
-        h = n // 2  # for the drift, place j of the first half goes with place j of the second
+        h = given.n[arm] // 2  # for the drift, place j of the first half goes with place j of the second
         begin, end = max(old - h, 0), min(new - h, h)
         if end > begin:
             _pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
@@ -240,10 +245,14 @@ class Watches:
         groups = _running(self._harms(arm))
         if p.shape == "linear":
             return _mean([self.wealth(arm, 1, s, 0.0, p.limit / it.start, 1) for s in (groups[0], groups[-1])])
+        if p.shape == "levels":
+            return self.wealth(arm, 1, groups[0], p.limit, 0.0, 1)
         return _mean([self.wealth(arm, 1, s, p.limit - it.lipschitz * it.start, it.lipschitz, 1) for s in groups])
 
     def _certified(self, arm: int) -> float:
         """Harm at doses that were certified is at most limit + slack."""
+        if self.problem.shape == "levels":
+            return 0.0
         groups = _running(self._harms(arm)[::-1])
         return _mean([self.wealth(arm, 1, s, self.problem.ceiling, 0.0, 1) for s in groups])
 
@@ -277,7 +286,7 @@ class Watches:
         if key == "start":
             s = every[-1] if p.shape == "linear" else next(s for s in every if s.n)
             mean = it.start * s.ax / s.aa if p.shape == "linear" else s.x / s.n
-            return f"harm at the start dose {it.start:.4g} is about {mean:.4g}, above the limit {p.limit:.4g}"
+            return f"harm at the start dose {it.label(it.start)} is about {mean:.4g}, above the limit {p.limit:.4g}"
         if key == "certified":
             s = next(s for s in reversed(self._harms(arm)) if s.n)
             return f"harm at doses of about {s.a / s.n:.4g} is about {s.x / s.n:.4g}, and {p.ceiling:.4g} is allowed"
@@ -285,7 +294,8 @@ class Watches:
         l, h = _running(self.bands[arm][r])[j], _running(self.bands[arm][r][::-1])[BANDS - j - 1]
         was, now = (s.ax / s.aa if watch == "line" else s.x / s.n for s in (l, h))
         what = f"{READINGS[r]} per dose" if watch == "line" else READINGS[r]
-        said = f"{what} goes from about {was:.4g} at doses up to {self.edges[arm][j]:.4g} to {now:.4g} above"
+        edge = self.edges[arm][j] if it.labels is None else math.floor(self.edges[arm][j])
+        said = f"{what} goes from about {was:.4g} at doses up to {it.label(edge)} to {now:.4g} above"
         return f"{said}: faster than {it.lipschitz:g} a unit" if watch == "steep" else said
 
     def wealth(self, arm: int, r: int, s: Sums, fixed: float, slope: float, sign: int) -> float:

@@ -53,7 +53,7 @@ from scipy.special import rel_entr
 
 from ..problem import Problem
 from ..scenario import Scenario
-from .common import Array, check_readings, within_assumptions
+from .common import Array, NotStated, check_readings, within_assumptions
 
 FINE = 1500  # doses of an arm where the dual is checked
 LEVELS = (0.1, 0.2, 0.35, 0.5, 0.7)  # where between the best arm's value and a rival's the two may meet
@@ -73,6 +73,8 @@ class CertifiedBound:
 
 def certified_lower_bound(problem: Problem, scenario: Scenario) -> CertifiedBound:
     """The theorem above, for this truth."""
+    if problem.shape == "levels":
+        raise NotStated("it is a statement about lines and curves; this problem has ordered levels")
     truth = within_assumptions(problem, scenario)
     check_readings(problem, scenario)
     kind = _Line if problem.shape == "linear" else _Curve

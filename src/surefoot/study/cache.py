@@ -1,0 +1,119 @@
+"""What a long study amounts to, kept so that the next command need not fold all of it again.
+
+It is only a cache: keyed by the hash of the event that it stands at and by a digest of the whole package, made anew
+when either differs, and never read by `verify` or the checker. It may be deleted at any time. Reading it makes nothing
+but numbers and the few classes named here, so that a file that somebody put in its place cannot run anything.
+"""
+
+from __future__ import annotations
+
+import array
+import hashlib
+import io
+import json
+import pickle
+import platform
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..designs import make
+from ..problem import Problem, SurefootError
+from . import checker
+from .checker import THEOREMS, Event
+from .fold import View
+from .watch import Alarm, Sums, Watches
+
+STEP = 20_000  # events after which it is worth keeping another
+NUMBERS = {("array", "_array_reconstructor"), ("array", "array"), ("numpy", "dtype"), ("numpy", "ndarray")}
+for core in ("numpy.core", "numpy._core"):
+    NUMBERS |= {(f"{core}.multiarray", x) for x in ("_reconstruct", "scalar")} | {(f"{core}.numeric", "_frombuffer")}
+OURS: tuple[Any, ...] = (
+    View,
+    Event,
+    Watches,
+    Sums,
+    Alarm,
+    checker.Given,
+    checker.Dose,
+    checker.Shown,
+    *THEOREMS.values(),
+)
+
+
+@cache
+def package() -> str:
+    """A digest of all code that an answer could depend on."""
+    found = hashlib.sha256(f"{np.__version__} {platform.python_version()}".encode())
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def dump(view: View) -> bytes:
+    view.watches  # noqa: B018 (brought up to date, so that they are in it)
+    out = io.BytesIO()
+    _Pickler(out, view).dump({k: x for k, x in vars(view).items() if k not in ("problem", "design")})
+    body = out.getvalue()
+    head = [view.name, view.seq, view.hash, package(), hashlib.sha256(body).hexdigest()]
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def key(kept: bytes) -> tuple[int, str] | None:
+    """The event that it stands at, number and hash; None where this package cannot use it."""
+    line, _, body = kept.partition(b"\n")
+    try:
+        _, seq, hash_, made_by, digest = json.loads(line)
+    except (ValueError, TypeError):
+        return None
+    return (seq, hash_) if made_by == package() and digest == hashlib.sha256(body).hexdigest() else None
+
+
+def load(kept: bytes, first: Event) -> View | None:
+    """The view as it was, of a study with this first event."""
+    setup, view = first.data, View()
+    problem, design = Problem.from_dict(setup["problem"]), make(setup["design"], **setup["options"])
+    known = {(kind.__module__, kind.__qualname__): kind for kind in (*OURS, *_kinds(design.start(problem)))}
+    try:
+        found = _Unpickler(io.BytesIO(kept.partition(b"\n")[2]), known, {"problem": problem, "design": design}).load()
+        vars(view).update(found, problem=problem, design=design)
+    except (pickle.UnpicklingError, SurefootError, ValueError, TypeError, AttributeError, EOFError, IndexError):
+        return None
+    return view
+
+
+def _kinds(state: Any) -> Iterator[type]:
+    """The classes of a state and of what it holds."""
+    if is_dataclass(state) and not isinstance(state, (type, Problem)):
+        yield type(state)
+        for field in fields(state):
+            yield from _kinds(getattr(state, field.name))
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, out: io.BytesIO, view: View):
+        super().__init__(out, protocol=5)
+        self.apart = {id(view.problem): "problem", id(view.design): "design"}
+
+    def persistent_id(self, it: Any) -> str | None:
+        return self.apart.get(id(it))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, body: io.BytesIO, known: dict[tuple[str, str], Any], apart: dict[str, Any]):
+        super().__init__(body)
+        self.known, self.apart = known, apart
+
+    def persistent_load(self, name: Any) -> Any:
+        return self.apart[name]
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in NUMBERS:
+            return getattr(array, name) if module == "array" else super().find_class(module, name)
+        if (module, name) not in self.known:
+            raise pickle.UnpicklingError(f"{module}.{name} has no place in a cache")
+        return self.known[module, name]

@@ -1,0 +1,74 @@
+"""A live study with ordered levels, from the first ask to the certificate; people see the names of levels alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from surefoot import SurefootError
+from surefoot.study import Study, checker
+from surefoot.study.cli import app
+
+from .subjects import problem, run, subjects
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
+    p = problem("levels", binary=True, budget=200)
+    study = Study.create("sqlite://", "s", p, seed=seed)
+    assert study.view.design.name == "surefoot-levels"
+    assert {a.dose for a in study.ask()} == {"low"}, "the first level is known to be safe"
+    run(study, subjects(p, seed))
+    status, said = study.status(), study.certificate().content
+    assert status["ending"] in ("best-arm", "budget-spent") and status["readings"] <= 200
+    assert said["concluded"]["winner"] in (None, "A")
+    assert {row["dose"] for row in said["pulls"]} <= {"low", "middle", "high", "top"}
+    assert "no level was assigned but the first of an arm, or one above a level" in said["covered"]
+    assert "never fall from one level to the next" in " ".join(said["assumptions"])
+    report = study.verify(certificate=study.certificate())
+    assert report["ok"], report["message"]
+    alone = checker.check(study.log())
+    assert alone["ok"] and "surefoot-levels/1" in alone["says"][0], alone["message"]
+
+
+def test_ends_with_the_best_arm() -> None:
+    p = problem("levels", sigma=0.2)
+    study = run(Study.create("sqlite://", "s", p, seed=1), subjects(p))
+    assert study.status()["winner"] == "A" and checker.check(study.log())["ok"]
+    assert study.certificate().content["arms"][0]["certified_dose"] in ("low", "middle", "high")
+
+
+def test_doses_are_told_and_corrected_by_the_names_of_levels() -> None:
+    p = problem("levels", binary=True)
+    study = Study.create("sqlite://", "s", p, seed=1)
+    a, b, *_ = study.ask()
+    with pytest.raises(SurefootError, match="has the levels low, middle, high, top and nothing between; got 1"):
+        study.tell(a.id, 1, 0, dose=1)
+    study.tell(a.id, 1, 0, dose="middle")
+    with pytest.raises(SurefootError, match="dose was told as middle before; got high"):
+        study.tell(a.id, 1, 0, dose="high")
+    study.tell(b.id, 1, 0)
+    study.correct(b.id, dose="middle", reason="the other vial")
+    rows = {row["id"]: row for row in study.readings()}
+    assert rows[a.id]["dose"] == rows[b.id]["dose"] == "middle" and rows[b.id]["assigned"] == "low"
+    assert [d["dose"] for d in study.certificate().content["deviations"]] == ["middle", "middle"]
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    p = problem("levels", binary=True)
+    (tmp_path / "p.toml").write_text(p.to_toml())
+    db = ["--db", str(tmp_path / "s.db")]
+
+    def surefoot(*arguments: str) -> str:
+        done = CliRunner().invoke(app, [*arguments, *db], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    surefoot("create", str(tmp_path / "p.toml"), "--seed", "1")
+    first = json.loads(surefoot("ask", "--json"))["assignments"][0]
+    assert first["dose"] == "low" and "low" in surefoot("ask", "--limit", "1")
+    surefoot("tell", first["id"], "--effect", "1", "--harm", "0", "--dose", "middle")
+    assert "low" in surefoot("status") and "middle" in surefoot("export")
