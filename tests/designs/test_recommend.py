@@ -15,6 +15,8 @@ from scipy.optimize import isotonic_regression
 from surefoot import case, make, simulate
 from surefoot.characteristics import Characteristics
 from surefoot.designs.base import Outcome
+from surefoot.designs.linear_evidence import least
+from surefoot.designs.monotonic_evidence import sides
 from surefoot.designs.recommend import isotonic, supported, wilson
 from surefoot.scenario import Table
 
@@ -145,4 +147,38 @@ def test_it_runs_on_the_letter_of_the_standard() -> None:
 def test_options_of_a_composed_design_are_its_policys() -> None:
     design: Any = make("surefoot-levels", growth="0.1", first=5)
     assert (design.policy.growth, design.policy.first) == (0.1, 5)
-    assert design.options["first"] == 3
+    assert design.options["first"] == 5
+
+
+def half_way(name: str, scenario: str, budget: int) -> Any:
+    """States of trials that are near their end."""
+    problem, truth = case(scenario, 3, delta=0.1, budget=budget)
+    design, rng = make(name), np.random.default_rng(5)
+    state = design.start(problem, 8)
+    while not state.ending.all():
+        cohort = design.ask(state)
+        effect, harm, _ = truth.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
+        state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
+    return design, replace(state, standing=np.zeros_like(state.standing))  # what refuted an arm is not to count
+
+
+def test_the_evidence_is_never_above_that_at_any_value_of_lines() -> None:
+    design, state = half_way("surefoot-linear", "paper-linear", 500)
+    found, every = design.against(state), state.standing >= 0
+    places = (np.zeros_like(found), np.full_like(found, 0.5), np.ones_like(found))
+    least_, _ = least(state, every, places, 3000, False, None)
+    leads = np.arange(3) == state.look.leader[:, None]
+    assert np.all(found <= least_ + 1e-9)
+    assert np.all((found > least_ - 0.3) | (least_ < 1) | leads)  # and not far below where it matters
+    assert np.max(found[~leads]) > 1
+
+
+def test_the_evidence_is_never_above_that_at_any_value_of_curves() -> None:
+    design, state = half_way("surefoot-monotonic", "paper-drug", 1600)
+    found, (row, arm) = design.against(state), np.nonzero(state.standing >= 0)
+    x = np.linspace(-0.5, 1.5, 4001)[None] + 0 * row[:, None]
+    mine, theirs = sides(state, row, arm, np.zeros(8, dtype=int), x, 0.0, True)
+    least_ = np.reshape(np.min(mine + theirs, axis=1), found.shape)
+    assert np.all((found <= least_ + 1e-9) | (found == 0))
+    assert np.all((found > least_ - 0.5) | (found == 0))
+    assert np.max(found) > 1

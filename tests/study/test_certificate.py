@@ -76,6 +76,8 @@ def test_a_budget_that_is_spent(tmp_path: Path) -> None:
     study = run(Study.create(tmp_path / "s.db", "s", p, seed=1), subjects(p))
     c = study.certificate().content["concluded"]
     assert c["ending"] == "budget-spent" and c["winner"] is None and "budget" in c["words"]
+    assert study.status()["recommendation"] in c["words"]
+    assert "Best supported: " in c["words"] and "certified up to" in c["words"] and "exclude" in c["words"]
 
 
 def test_verifies(study: Study) -> None:

@@ -129,8 +129,8 @@ class LinearEvidence(Evidence[LinearState]):
         high = pick(at.value, at.leader) + tolerance(state.problem)
         low, u, high = (x / (1 + x) for x in (at.value, at.bar, xp.maximum(high, at.value)))
         every = state.standing >= 0
-        _, u = least(state, every, (low, xp.clip(u, low, high), high), 3, False, None)
-        found, _ = least(state, every, (low, xp.clip(u, low, high), high), 22, True, None)
+        _, u = least(state, every, (low, xp.clip(u, low, high), high), 12, False, None)
+        found, _ = least(state, every, (low, u, high), 36, True, None)
         return xp.where(state.standing == REFUTED, xp.maximum(found, like(found, goal(state.problem))), found)
 
     def seems(self, state: LinearState) -> Estimates:
