@@ -112,7 +112,7 @@ def test_an_unsafe_start_is_stopped() -> None:
         state = design.tell(state, Cohort(dose, n), Outcome(n, 0.1 * n, harm * n))
     verdict = design.verdict(state)
     assert "stopped in round 1: harm at its start dose 0.1 is at least" in verdict.reason(0)
-    assert verdict.standing.tolist() == [[2, 0, 0]] and verdict.endings() == ["running"]
+    assert verdict.standing.tolist() == [[3, 0, 0]] and verdict.endings() == ["running"]
 
 
 @pytest.mark.parametrize(
