@@ -125,7 +125,8 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.study.view.standing == "paused")
     @rule(count=st.booleans())
     def resume(self, count: bool) -> None:
-        who = "somebody else"  # the actor whose reading made a watch pause may not lift that
+        # Who made a watch speak may not lift that, and lifting one pause can make the next watch speak
+        who = f"somebody else {self.study.view.seq}"
         vacant = "open" in self.study.view.gone.values()
         self.study.resume("go", voids={"effect": 0.0, "harm": 1.0} if vacant and count else None, actor=who)
 
