@@ -462,13 +462,18 @@ def theorem_of(design: Design) -> str:
 
 
 def digest_of(design: Design) -> str:
-    """Of the text of the module that holds the evidence."""
+    """Of the text of the module that holds the evidence, and of those that its bets come from."""
     return _digest((type(design.evidence) if isinstance(design, Composed) else type(design)).__module__)
 
 
 @cache
 def _digest(module: str) -> str:
-    return hashlib.sha256(inspect.getsource(importlib.import_module(module)).encode()).hexdigest()
+    package = __name__.split(".")[0]
+    held = {str(getattr(x, "__module__", "")) for x in vars(importlib.import_module(module)).values()}
+    bets = (f"{package}.bounds", f"{package}.noise", f"{package}.designs.l")  # of designs: ladder, levels_*, linear_*
+    names = [module, *sorted(name for name in held - {module} if name.startswith(bets))]
+    texts = [inspect.getsource(importlib.import_module(name)) for name in names]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def default(shape: str) -> str:
