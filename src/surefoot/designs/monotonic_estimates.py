@@ -7,7 +7,7 @@ than the others do, the others are believed that much less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device
@@ -55,7 +55,7 @@ def keep(p: Problem, known: Array, came: Array, cohort: Cohort, outcome: Outcome
     count = old[..., 0]
     off = xp.where(count > 0, xp.abs(old[..., 1] / xp.where(count > 0, count, 1.0) - a[:, None]), xp.inf)
     close = xp.min(off, axis=-1) <= TOGETHER * (p.ceiling - p.limit) / K
-    spare = xp.argmin(xp.where(count > 0, count / xp.maximum(off, 1e-150) ** 2, -1.0), axis=-1)
+    spare = xp.argmin(xp.where(count > 0, count / xp.maximum(off, 1e-100) ** 2, -1.0), axis=-1)
     into = xp.where(close, xp.argmin(off, axis=-1), spare)
     here = (xp.arange(DOSES, device=device(known)) == into[:, None])[..., None]
     new = xp.stack([n, n * a, effect, harm], axis=-1)[:, None, :]
@@ -77,9 +77,11 @@ def guess(p: Problem, known: Array, place: Array, came: Array, before: Guess | N
     xp = array_namespace(place)
     arms = [rows(xp.zeros_like(place[..., 0]) + like(place, x), came) for x in (p.lipschitz, p.starts, p.largest)]
     mine, at = rows(known, came), rows(place, came)
-    # one step of Newton's method, for the dose where harm reaches the limit, before the one in `at_places`
-    cross = at_places(p, mine, at[:, CROSS:], *arms).crossing
-    now = at_places(p, mine, xp.concat([at[:, :CROSS], cross[:, None]], axis=1), *arms)
+    # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back
+    first = at_places(p, mine, at[:, CROSS:], *arms).crossing
+    now = at_places(p, mine, xp.concat([at[:, :CROSS], first[:, None]], axis=1), *arms)
+    back = xp.where((first - at[:, CROSS]) * (now.crossing - first) < 0, 0.5 * (first - now.crossing), 0.0)
+    now = replace(now, crossing=now.crossing + back, value=now.value + now.gain[:, CROSS] * back)
     if before is None:
         return Guess(*(xp.reshape(x, (*came.shape, *x.shape[1:])) for x in vars(now).values()))
     return Guess(*(put(getattr(before, name), came, x) for name, x in vars(now).items()))
