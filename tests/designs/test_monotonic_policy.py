@@ -170,3 +170,9 @@ ONCE_STALLED = ["flat-effect", "start-near-limit", "dose-levels", "equal-drugs",
 def test_ends_without_a_runaway_tail(name: str) -> None:
     result = simulate(*case(name, budget=10**9), DESIGN, 10, seed=2)
     assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
+
+
+def test_an_estimate_that_went_to_and_fro_holds_no_leader_back() -> None:
+    problem, scenario = case("random-monotonic", instance=126, budget=300_000)
+    result = simulate(problem, scenario, make("surefoot-monotonic"), 20, seed=5, progress=False)
+    assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
