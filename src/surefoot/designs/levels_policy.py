@@ -192,7 +192,7 @@ class LevelsPolicy(Policy[LevelsState]):
         """Levels that clearly seem to be above the ceiling, and have had their share of the arm's pulls: to show that
         takes a few more, but the level below comes first."""
         xp = array_namespace(s.pulls)
-        clear = (s.n > 0) & (v.harm - self.margin * v.harm_error > s.problem.ceiling)
+        clear = (s.n > 0) & (v.harm - v.harm_error > s.problem.ceiling)
         return clear & (s.n >= self.rare * xp.sum(s.n, axis=-1, keepdims=True))
 
     def worth(self, s: LevelsState, v: Look) -> Array:
