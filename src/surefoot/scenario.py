@@ -6,7 +6,7 @@ A Design never sees a Scenario. Outcomes are drawn exactly for whole cohorts: th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .checks import SurefootError, choice, known_keys, number
 from .noise import Noise, draw_sums, noises_to_dict, parse_noises
 from .problem import HIDDEN, Problem, read_toml
+from .registry import Registry
 
 Array = NDArray[Any]
 Curve = Callable[[Array], Array]
@@ -84,7 +85,14 @@ class Table:
         return np.interp(dose, self.dose, self.value)
 
 
-CURVES: dict[str, type] = {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}
+def _a_curve(thing: Any) -> str | None:
+    good = isinstance(thing, type) and is_dataclass(thing) and "__call__" in vars(thing)
+    return None if good else "a dataclass that can be called with an array of doses"
+
+
+CURVES: Registry[type] = Registry(
+    "curves", {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}, _a_curve
+)
 
 
 class Curves:

@@ -138,6 +138,8 @@ class LevelsPolicy(Policy[LevelsState]):
     far, and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so many times the
     square root of all pulls at the level that seems to be its largest safe one, and half as many at the next."""
 
+    on: ClassVar[str] = "surefoot-levels"
+
     first: int = 3
     growth: float = 0.03
     margin: float = 0.5
