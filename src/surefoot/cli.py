@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum, auto
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -18,7 +18,7 @@ from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
-from .problem import Problem, SurefootError
+from .problem import Problem, SurefootError, choice
 from .scenario import Scenario, has_truth, load, load_all
 from .simulate import Result
 from .simulate import simulate as run
@@ -363,6 +363,54 @@ def designs(as_json: Json = False) -> None:
         ]  # fmt: skip
         if shown:
             console.print(Fit(shown, title))
+
+
+@app.command()
+def schema() -> None:
+    """The JSON Schema of a problem file, for editors: `surefoot schema > surefoot.schema.json`."""
+    from .schema import json_schema
+
+    print_json(json_schema())
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    shape: Annotated[str | None, typer.Option(help="linear, monotonic or levels.")] = None,
+    arms: Annotated[str | None, typer.Option(help="Names, commas between.")] = None,
+    limit: Limit = None, slack: Slack = None, delta: Delta = None,
+    effect: Annotated[str | None, typer.Option(help="Standard deviation of the effect reading, or yes-no.")] = None,
+    harm: Annotated[str | None, typer.Option(help="Standard deviation of the harm reading, or yes-no.")] = None,
+    start: Annotated[float | None, typer.Option(help="A dose known to be safe.")] = None,
+    largest: Annotated[float | None, typer.Option("--max", help="The largest dose.")] = None,
+    lipschitz: Annotated[float | None, typer.Option(help="How fast harm can rise with the dose.")] = None,
+    levels: Annotated[str | None, typer.Option(help="Levels, commas between.")] = None,
+    truth: Annotated[bool, typer.Option(help="With curves to simulate with, as a first guess.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:  # fmt: skip
+    """Write a commented problem file. What is not given by a flag is asked for on a terminal, and else the usual."""
+    from .new import QUESTIONS, asked, write
+    from .problem import Shape
+    from .schema import read
+
+    given = {"arms": arms, "limit": limit, "slack": slack, "delta": delta, "effect": effect, "harm": harm}
+    given |= {"start": start, "max": largest, "lipschitz": lipschitz, "levels": levels}
+    if file.exists() and not force:
+        raise SurefootError(f"{file} is there already: choose another name, or --force")
+    shape = choice("shape", shape or _answer(*QUESTIONS["shape"]), get_args(Shape))
+    answers = {"shape": shape} | {
+        key: _answer(*QUESTIONS[key]) if given[key] is None else str(given[key]) for key in asked(shape)[1:]
+    }
+    try:
+        file.write_text(write(answers, truth), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot write {file}: {error}") from error
+    read(file)
+    console.print(f"Wrote {file}. Next: surefoot advise {file}", highlight=False, soft_wrap=True)
+
+
+def _answer(question: str, usual: str) -> str:
+    return str(typer.prompt(question, usual)) if sys.stdin.isatty() else usual
 
 
 @app.command()

@@ -335,7 +335,9 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
 def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     """One problem and its truths: that of its arms, if they have curves, and one for each of `[[scenarios]]`, with a
     `name` and `[[scenarios.arms]]`. What a scenario does not say is as in the rest of the file."""
-    data, problem = read_toml(path), Problem.load(path)
+    from .schema import read
+
+    data, problem = read(path), Problem.load(path)
     shown = {key: value for key, value in data.items() if key in HIDDEN and key != "scenarios"}
     parts = data.get("scenarios", [])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
