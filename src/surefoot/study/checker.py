@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
 NAN = math.nan
+QUOTE = json.encoder.encode_basestring_ascii
 
 Came = tuple[int, float, float]  # how many readings, sum of effects, sum of harms
 Sums = dict[tuple[int, float], Came]  # by arm and dose
@@ -63,7 +64,8 @@ class Event(NamedTuple):
 
     def seal(self) -> str:
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        return hashlib.sha256(json.dumps(list(self[:-1]), ensure_ascii=True).encode()).hexdigest()
+        parts = [QUOTE(x) if type(x) is str else "null" if x is None else str(x) for x in self[:-1]]
+        return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
 
 
 def broken_link(events: Sequence[Event]) -> tuple[int, str] | None:
@@ -269,8 +271,8 @@ class Record:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
 
     def plausible(self, data: Mapping[str, Any]) -> bool:
-        ranges = self.setup["plausible"] or {}
-        return all(low <= data.get(key, low) <= high for key, (low, high) in ranges.items())
+        ranges = self.setup["plausible"]
+        return not ranges or all(low <= data.get(key, low) <= high for key, (low, high) in ranges.items())
 
     def sums(self, given: Given) -> Sums:
         """What came back of a cohort, summed exactly, so that the order in which it came does not matter."""
@@ -431,6 +433,11 @@ class Staged(Theorem):
             for (number, arm), x in self.shown.items()
             if number < first or (stakes[arm] == [x.n, number] and x.dose == dose[arm])
         }
+        self.part = {  # of a stage that was begun anew nothing is kept
+            (number, arm): x
+            for (number, arm), x in self.part.items()
+            if stakes[arm] and stakes[arm][1] == number and x[0] == dose[arm]
+        }
 
     def take(self, given: Given) -> None:
         if not given.withdrawn:  # a stage is whole or nothing
@@ -440,9 +447,8 @@ class Staged(Theorem):
         if stakes is None:
             return
         (want, number), (more, effect, harm) = stakes, came
-        had = self.part.get((number, arm), (dose, 0, 0.0, 0.0))
-        had = had if had[0] == dose else (dose, 0, 0.0, 0.0)
-        n, effect, harm = had[1] + more, had[2] + effect, had[3] + harm
+        _, had, *sums = self.part.get((number, arm), (dose, 0, 0.0, 0.0))
+        n, effect, harm = had + more, sums[0] + effect, sums[1] + harm
         if n < want:
             self.part[number, arm] = dose, n, effect, harm
         elif n == want:
@@ -463,8 +469,11 @@ class SafeBAILinear(Staged):
     """Lemma 1 of the paper; the number is that of the epoch. Effect and harm are slopes times the dose."""
 
     def certified(self, arm: int) -> float:
-        found = [self.limit * x.dose / top for x in self.of(arm) if (top := x.harm + x.radius) > 0]
-        return self.rounded(arm, min(max([self.arms[arm]["start"], *found]), self.largest(arm)))
+        start, most = self.arms[arm]["start"], self.largest(arm)
+        none = most if math.isfinite(most) else start  # where there is shown to be no harm
+        tops = [(x.dose, x.harm + x.radius) for x in self.of(arm)]
+        found = [self.limit * dose / top if top > 0 else none for dose, top in tops]
+        return self.rounded(arm, min(max([start, *found]), most))
 
     def lower(self, arm: int) -> float:
         safe = self.certified(arm)

@@ -71,10 +71,11 @@ def follows(view: View, event: Event) -> None:
     data, kind = event.data, event.kind
     by = data.get("by")
     if kind in ("told", "corrected"):
-        for key in data.keys() & {"effect", "harm", "dose"}:
-            reading(view, key, data[key])
-        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed"}:
-            raise Broken("it has more in it than a reading")
+        for key, value in data.items():
+            if key in ("effect", "harm", "dose"):
+                reading(view, key, value)
+            elif key not in ("id", "was", "confirmed"):
+                raise Broken("it has more in it than a reading")
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
         same = view.setup["watch"].get("digest") == DIGEST
