@@ -398,8 +398,8 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
     try:
         from .study import demo
         from .study.checker import THEOREMS
-        from .study.fold import default as live_default
-        from .study.fold import theorem_of
+        from .study.published import default as live_default
+        from .study.published import theorem_of
     except SurefootError:
         return None
     live = design if theorem_of(design) in THEOREMS else make(live_default(problem.shape))
