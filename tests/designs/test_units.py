@@ -11,6 +11,7 @@ from surefoot.catalogue import case
 from surefoot.designs import DESIGNS
 from surefoot.noise import Bounded
 
+NAMES = ["safebai-linear", "surefoot-linear", "safebai-monotonic", "surefoot-monotonic", "surefoot-levels"]
 DOSE, EFFECT, HARM = 1024.0, 1 / 128, 64.0  # powers of 2, so that rounding is the same too
 
 
@@ -55,7 +56,7 @@ LEVELS = Problem(
 
 
 @pytest.mark.parametrize("noise", ["known", "guess", "bounded"])
-@pytest.mark.parametrize("name", ["safebai-linear", "surefoot-linear", "safebai-monotonic", "surefoot-monotonic", "surefoot-levels"])  # fmt: skip
+@pytest.mark.parametrize("name", NAMES)
 def test_the_same_study_in_other_units(name: str, noise: str) -> None:
     shape = DESIGNS[name].shape
     problem, scenario = case("paper-linear", 3) if shape == "linear" else case("paper-drug", 3)

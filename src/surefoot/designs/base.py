@@ -233,8 +233,8 @@ class Design(ABC, Generic[S]):
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
         if problem.squares and not self.learns:
             raise SurefootError(
-                f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it are "
-                f"surefoot-linear, surefoot-monotonic and surefoot-levels"
+                f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
+                f"are surefoot-linear, surefoot-monotonic and surefoot-levels"
             )
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..problem import SurefootError
-from .checker import Broken, Event, admit, broken_link, near
+from .blocks import possible
+from .checker import SPREADS, Broken, Event, admit, broken_link, near, need
 from .fold import View
 from .requests import reading
 from .watch import DIGEST
@@ -71,9 +72,16 @@ def follows(view: View, event: Event) -> None:
     data, kind = event.data, event.kind
     by = data.get("by")
     if kind in ("told", "corrected"):
+        blocks, r = view.setup.get("blocks"), {"effect": 0, "harm": 1}
         for key in data.keys() & {"effect", "harm", "dose"}:
-            reading(view, key, data[key])
-        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed"}:
+            if blocks and key != "dose":
+                n = int(data.get("n") or view.block[data["id"]]["n"])
+                need(
+                    near(possible(key, view.problem.noises[r[key]], data[key], n), data[key]), key, "is not such a sum"
+                )
+            else:
+                reading(view, key, data[key])
+        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed", *(("n", *SPREADS) if blocks else ())}:
             raise Broken("it has more in it than a reading")
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
