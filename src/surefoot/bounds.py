@@ -169,7 +169,7 @@ def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:
 
 
 # Bets that squares are small: how many times larger sigma^2 is than what they seem to say, less 1, halved
-SPREADS = np.array([0.5 * (1.25**k - 1) for k in (1, 2, 3, 4, 6, 8, 11, 15, 20)])
+SPREADS = np.array([0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)])
 
 
 def sigma_upper(free: Array, squares: Array, alpha: float, steps: int = 3) -> Array:

@@ -61,7 +61,7 @@ class Outcome:
     n: Array
     effect: Array
     harm: Array
-    squares: tuple[Array, Array] | None = None
+    squares: Any = None
     weight: Array = None
 
     def weighed(self, r: int) -> tuple[Array, Array]:

@@ -35,7 +35,9 @@ NAN = math.nan
 EFFECT, HARM = 0, 1
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
 SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
-WIDER = [0.5 * (1.25**k - 1) for k in (1, 2, 3, 4, 6, 8, 11, 15, 20)]  # bets that squares are small
+WIDER = [
+    0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)
+]  # bets that squares are small
 
 Came = tuple[float, ...]  # how many readings, sum of effects, sum of harms; and where sigma is not known their squares
 Sums = dict[tuple[int, float], Came]  # by arm and dose
