@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from .arrays import Array
 from .bounds import Mixture, beta_mixture, binary_bet, log_mixture, log_tilt, normal_mixture, subgaussian_bet
-from .checks import SurefootError, choice, known_keys, number
+from .checks import SurefootError, known_keys, number
+from .registry import Registry, a_class
 
 Sums = NDArray[Any]
 
@@ -29,8 +30,8 @@ class _ByName(type):
 
 
 class Noise(metaclass=_ByName):
-    """One reading's noise, by kind: gaussian or rademacher (plus or minus sigma) with their `sigma`, gaussian with a
-    `guess` of a sigma that nobody knows, bernoulli (0 or 1), bounded between `low` and `high`."""
+    """One reading's noise, by kind: gaussian or rademacher (plus or minus sigma) with their sigma, gaussian-guess with
+    a guess of a sigma that nobody knows, bernoulli (0 or 1), or bounded between low and high."""
 
     kind: ClassVar[str]
     exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
@@ -41,7 +42,7 @@ class Noise(metaclass=_ByName):
 
     if TYPE_CHECKING:
 
-        def __init__(self, kind: str = "gaussian", sigma: float | None = None, **more: Any) -> None: ...
+        def __init__(self, kind: str = "gaussian", *values: Any, **fields: Any) -> None: ...
 
     @property
     def scale(self) -> float:
@@ -102,9 +103,6 @@ class _Scaled(Noise):
     sigma: float
 
     def __post_init__(self) -> None:
-        if self.sigma is None:
-            guess = ", or a guess of it where nobody knows" if self.kind == "gaussian" else ""
-            raise SurefootError(f"{self.kind} noise needs a sigma (its standard deviation){guess}; got none")
         object.__setattr__(self, "sigma", number("noise sigma", self.sigma, above=0))
 
     @property
@@ -112,11 +110,7 @@ class _Scaled(Noise):
         return self.sigma
 
 
-@dataclass(frozen=True)
-class Gaussian(_Scaled):
-    """Normal with standard deviation sigma."""
-
-    kind: ClassVar[str] = "gaussian"
+class _Normal(Noise):
     exact: ClassVar[bool] = True
 
     def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
@@ -138,17 +132,31 @@ class Gaussian(_Scaled):
 
 
 @dataclass(frozen=True)
-class Guessed(Gaussian):
+class Gaussian(_Scaled, _Normal):
+    """Normal with standard deviation sigma."""
+
+    kind: ClassVar[str] = "gaussian"
+
+
+@dataclass(frozen=True)
+class Guessed(_Normal):
     """Normal with a standard deviation of which there is only a guess, the same at every dose of an arm. Nothing that
     is promised rests on the guess: it sets the sizes of the first bets. In a simulation it is what is drawn."""
 
+    guess: float
+
+    kind: ClassVar[str] = "gaussian-guess"
     known: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guess", number("noise guess", self.guess, above=0))
+
+    @property
+    def scale(self) -> float:
+        return self.guess
 
     def assumption(self) -> str:
         return f"gaussian (sigma not known, guessed {self.scale:g}; the same at every dose of an arm)"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "guess": self.sigma}
 
 
 class _Coin(Noise):
@@ -323,28 +331,26 @@ class PerArm(Noise):
         return np.stack([x for x, _ in columns], axis=1), np.stack([x for _, x in columns], axis=1)
 
 
-KINDS: dict[str, type[Noise]] = {
-    "gaussian": Gaussian, "rademacher": Rademacher, "bernoulli": Bernoulli, "bounded": Bounded, "beta": Beta,
-}  # fmt: skip
-KEYS = ("kind", "sigma", "guess", "low", "high", "sd")
+KINDS: Registry[type[Noise]] = Registry(
+    "noises",
+    {kind.kind: kind for kind in (Gaussian, Guessed, Rademacher, Bernoulli, Bounded, Beta)},
+    a_class(Noise),
+    "kind",
+)
 
 
-def _named(kind: str = "gaussian", sigma: float | None = None, **more: Any) -> Noise:
-    cls: Any = KINDS[choice("noise kind", kind, KINDS)]
-    takes = {"gaussian": ("sigma", "guess"), "rademacher": ("sigma",), "bernoulli": ("sigma",), "beta": KEYS[3:]}
-    given = {key: value for key, value in {"sigma": sigma, **more}.items() if value is not None}
-    for key in given:
-        choice(f"a key of {kind} noise", key, takes.get(kind, KEYS[3:5]))
-    if cls is Bernoulli:
-        if sigma not in (None, 0.5):
-            raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {sigma!r}")
-        return Bernoulli()
-    if "guess" in given:
-        if "sigma" in given:
-            raise SurefootError(f"gaussian noise has a sigma that is known or a guess of it, not both; got {given}")
-        return Guessed(given["guess"])
-    found: Noise = cls(**given) if given or issubclass(cls, Bounded) else cls(None)
-    return found
+def _named(kind: str = "gaussian", *values: Any, **given: Any) -> Noise:
+    """A kind by its name, with its own fields by place or by name."""
+    cls = KINDS[kind]
+    own: list[Any] = list(fields(cls))  # type: ignore[arg-type]
+    given |= zip([f.name for f in own] or ["sigma"], values, strict=False)
+    if cls is Bernoulli and (sigma := given.pop("sigma", None)) not in (None, 0.5):
+        raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {sigma!r}")
+    known_keys(f"{kind} noise", given, [f.name for f in own])
+    if lacks := [f.name for f in own if f.default is MISSING and given.get(f.name) is None]:
+        more = " (its standard deviation; where nobody knows it, see gaussian-guess)" if lacks == ["sigma"] else ""
+        raise SurefootError(f"{kind} noise needs a {', '.join(lacks)}{more}; got none")
+    return cls(**given)
 
 
 # Two readings
@@ -372,11 +378,7 @@ def draw_sums(
     sigma) + sqrt(1 - correlation^2) * N(0, 1): it stays sigma-sub-Gaussian, and Gaussian if the other is.
     """
     effect, harm = noises
-    if effect.alone or harm.alone:
-        if correlation:
-            raise SurefootError(f"readings of these kinds are drawn without correlation; got {correlation:g}")
-        return effect.draw(rng, n, means[0])[0], harm.draw(rng, n, means[1])[0]
-    if isinstance(effect, _Coin) and isinstance(harm, _Coin):
+    if isinstance(effect, _Coin) and isinstance(harm, _Coin) and not (effect.alone or harm.alone):
         p, q = effect.chance(means[0]), harm.chance(means[1])
         ones = rng.binomial(n, q)
         both = p * q
@@ -388,16 +390,22 @@ def draw_sums(
             given_zero = np.clip(np.where(q < 1, (p - both) / (1 - q), 0), 0, 1)
         tied = rng.binomial(ones, given_one) + rng.binomial(n - ones, given_zero)
         return effect.total(tied, n, means[0]), harm.total(ones, n, means[1])
-    last = 0 if isinstance(effect, Gaussian) else 1  # the reading that is drawn given the other: a Gaussian one
+    last = 0 if isinstance(effect, _Normal) else 1  # the reading that is drawn given the other: a Gaussian one
     second = noises[last]
-    assert isinstance(second, Gaussian)
+    if not isinstance(second, _Normal) or effect.alone or harm.alone:
+        if correlation:
+            raise SurefootError(f"{effect.kind} and {harm.kind} readings can only be drawn without correlation")
+        return effect.draw(rng, n, means[0])[0], harm.draw(rng, n, means[1])[0]
     one, other = noises[1 - last].draw(rng, n, means[1 - last])
     two, _ = second.follow(rng, n, means[last], other, correlation)
     return (two, one) if last == 0 else (one, two)
 
 
 def parse_noise(where: str, data: Any) -> Noise:
-    known_keys(where, data, KEYS)
+    if not isinstance(data, Mapping):
+        known_keys(where, data, ())
+    cls = KINDS[data.get("kind", "gaussian")]
+    known_keys(where, data, ("kind", *([f.name for f in fields(cls)] or ["sigma"])))  # type: ignore[arg-type]
     return Noise(**data)
 
 

@@ -68,7 +68,7 @@ def test_the_same_study_in_other_units(name: str, noise: str) -> None:
     if noise == "guess":
         if name.startswith("safebai"):
             return
-        problem = problem.but(noise=Noise("gaussian", guess=problem.sigma))
+        problem = problem.but(noise=Noise("gaussian-guess", problem.sigma))
     if noise == "bounded":
         problem = problem.but(noise=Bounded(0, 2), budget=30_000)
     found = []

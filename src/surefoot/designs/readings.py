@@ -105,6 +105,10 @@ class Readings:
                 low, wide = noise.low, noise.high - noise.low
                 found[key] = low + wide * getattr(seems, key)
                 found[f"{key}_interval"] = tuple(low + wide * x for x in getattr(seems, f"{key}_interval"))
+        if "effect" in found and seems.values is not None:
+            weight, mean, error = seems.values
+            effect: Any = self.problem.noises[0]
+            found["values"] = weight, effect.low + (effect.high - effect.low) * mean, (effect.high - effect.low) * error
         return replace(seems, **found)
 
 

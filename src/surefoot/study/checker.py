@@ -15,6 +15,7 @@ does. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import hashlib
 import json
@@ -492,7 +493,7 @@ class Theorem:
                 free, q = self.seen[arm][r]
                 rest = [(0.5 * free * math.log1p(2 * g), g * q) for g in WIDER]
                 if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
-                    y = descend(y, 3, goal, lambda y, rest=rest: [(e - s * y, -s) for e, s in rest])
+                    y = descend(y, 3, goal, functools.partial(falling, rest))
                     self.weight[arm][r] = max(self.weight[arm][r], self.sigma[r] ** 2 * y)
 
     def out(self, arm: int, named: int | None = None) -> bool:
@@ -551,7 +552,7 @@ class Staged(Theorem):
     def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
         super().__init__(problem, options)
         self.shown: dict[tuple[int, int], Shown] = {}  # by number and arm
-        self.part: dict[tuple[int, int], tuple[float, int, float, float]] = {}  # a stage that is under way
+        self.part: dict[tuple[int, int], tuple[float, float, float, float]] = {}  # a stage that is under way
         self.union = self.d if problem["shape"] == "linear" else 1
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Any]) -> None:
@@ -570,8 +571,8 @@ class Staged(Theorem):
         if stakes is None:
             return
         (want, number), (more, effect, harm) = stakes, came
-        had = self.part.get((number, arm), (dose, 0, 0.0, 0.0))
-        had = had if had[0] == dose else (dose, 0, 0.0, 0.0)
+        had = self.part.get((number, arm), (dose, 0.0, 0.0, 0.0))
+        had = had if had[0] == dose else (dose, 0.0, 0.0, 0.0)
         n, effect, harm = had[1] + more, had[2] + effect, had[3] + harm
         if n < want:
             self.part[number, arm] = dose, n, effect, harm
@@ -711,6 +712,11 @@ def descend(
         x -= (total - goal) / math.fsum(math.exp(e - total) * slope for e, slope in found)
         x = min(max(x, least), most)
     return x
+
+
+def falling(rest: Sequence[tuple[float, float]], y: float) -> list[tuple[float, float]]:
+    """Lines that fall, and their slopes."""
+    return [(e - s * y, -s) for e, s in rest]
 
 
 def rate(n: float, total: float, goal: float, sign: int, atoms: Atoms) -> float:
