@@ -206,8 +206,9 @@ def play(
         u = xp.asarray(randomness.random((trials, design.draws))[rows]) if design.draws else None
         cohort = design.ask(state, u)
         dose, n = _numpy(cohort.dose), _numpy(cohort.n)
-        effect, harm, mean_harm = scenario.draw(noise, problem, dose, n, _numpy(state.pulls))
-        state = design.tell(state, cohort, Outcome(cohort.n, xp.asarray(effect), xp.asarray(harm)))
+        effect, harm, mean_harm, *squares = scenario.draw(noise, problem, dose, n, _numpy(state.pulls))
+        effect, harm, *squares = (xp.asarray(x) for x in (effect, harm, *squares))
+        state = design.tell(state, cohort, Outcome(cohort.n, effect, harm, tuple(squares) or None))
 
         over = np.where(mean_harm > limit, n, 0)
         if over.any():

@@ -53,11 +53,23 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms."""
+    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms.
+
+    `squares`, where the problem wants them: of effects and of harms, the sums of squared distances from their mean in
+    the cohort. `weight`, (trials, arms, 2), is set within a design: how much a reading counts (see `readings`).
+    """
 
     n: Array
     effect: Array
     harm: Array
+    squares: Any = None
+    weight: Array = None
+
+    def weighed(self, r: int) -> tuple[Array, Array]:
+        """How many effects (r = 0) or harms (r = 1) there are, and their sum, as they count."""
+        xp, total = array_namespace(self.n), (self.effect, self.harm)[r]
+        n = xp.astype(self.n, xp.float64)
+        return (n, total) if self.weight is None else (self.weight[..., r] * n, self.weight[..., r] * total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +149,7 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+    readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
 
 
 def take(batch: Batch, rows: Array) -> Batch:
@@ -183,6 +196,7 @@ class Design(ABC, Generic[S]):
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
     chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+    learns: ClassVar[bool] = False  # takes readings whose sigma nobody knows
 
     @property
     def options(self) -> dict[str, Any]:
@@ -238,6 +252,11 @@ class Design(ABC, Generic[S]):
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if problem.squares and not self.learns:
+            raise SurefootError(
+                f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
+                f"are surefoot-linear, surefoot-monotonic and surefoot-levels"
+            )
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
@@ -256,6 +275,7 @@ class Design(ABC, Generic[S]):
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
+        _check_squares(xp, state, outcome)
         running = state.ending == RUNNING
         outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
@@ -316,6 +336,16 @@ def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> N
     for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
         if not bool(xp.all(xp.isfinite(x) | ~came)):
             raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
+
+
+def _check_squares(xp: Any, state: State, outcome: Outcome) -> None:
+    if state.readings is None or not state.readings.problem.squares:
+        return
+    if outcome.squares is None:
+        raise SurefootError("sigma is not known here: an outcome needs its squares, a pair (of effects, of harms)")
+    for name, x in zip(("effect", "harm"), outcome.squares, strict=True):
+        if x.shape != outcome.n.shape or not bool(xp.all((x >= 0) & xp.isfinite(x) | (outcome.n <= 0))):
+            raise SurefootError(f"squares of {name} must be finite and 0 or more, one for every trial and arm")
 
 
 def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:

@@ -96,14 +96,15 @@ class LevelsEvidence(Evidence[LevelsState]):
         """With these readings in the sums of their levels; a dose that is no level is set aside."""
         xp = array_namespace(s.pulls)
         here = (cohort.dose[..., None] == like(s.safe, s.problem.levels)) & (outcome.n > 0)[..., None]
-        n, effect, harm = (
-            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0) for x in (outcome.n, outcome.effect, outcome.harm)
+        n, effect, harm, m, effects, k, harms = (
+            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0)
+            for x in (outcome.n, outcome.effect, outcome.harm, *outcome.weighed(0), *outcome.weighed(1))
         )
         staked = xp.astype(cohort.stakes > 0, xp.float64)[:, :, None, :]
-        reading = xp.stack([harm, harm, harm, effect, effect], axis=-1)
+        count, total = xp.stack([k, k, k, m, m], axis=-1), xp.stack([harms, harms, harms, effects, effects], axis=-1)
         return replace(
             s, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
-            count=s.count + n[..., None] * staked, total=s.total + reading * staked,
+            count=s.count + count * staked, total=s.total + total * staked,
         )  # fmt: skip
 
     def harms(self, s: LevelsState, stake: str, bound: float, prior: Mixture, above: bool) -> Array:

@@ -93,11 +93,10 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         came = (outcome.n > 0) & (cohort.dose <= like(s.base, s.problem.largest))
         if not bool(xp.any(came)):
             return s
-        dose, n, effect, harm = (
-            rows(x, came) for x in (cohort.dose, xp.astype(outcome.n, xp.float64), outcome.effect, outcome.harm)
-        )
+        (m, effect), (n, harm) = (outcome.weighed(r) for r in (0, 1))
+        dose, n, m, effect, harm = (rows(x, came) for x in (cohort.dose, n, m, effect, harm))
         stakes = Stakes(*(rows(cohort.stakes[..., i], came) for i in range(len(Stakes._fields))))
-        pull = Pull(dose, n, effect, harm, stakes)
+        pull = Pull(dose, n, m, effect, harm, stakes)
         s = replace(self.climb(s, came, pull), n=s.n + outcome.n, at=record(s.problem, s.at, came, pull))
         return self.judge(self.bracket(s, came))
 
@@ -244,10 +243,11 @@ class MonotonicEvidence(Evidence[MonotonicState]):
 
 
 class Pull(NamedTuple):
-    """One cohort's pulls of the arms that were pulled, one after another."""
+    """One cohort's pulls of the arms that were pulled, one after another: n harms and m effects, as they count."""
 
     dose: Array
     n: Array
+    m: Array
     effect: Array
     harm: Array
     stakes: Stakes
@@ -266,7 +266,7 @@ def record(p: Problem, at: Array, came: Array, pull: Pull) -> Array:
     below, above = (xp.where((x > 1 / HUGE) & (x < HUGE), x, 0.0) for x in (stakes.below, stakes.above))
     led = xp.where(above > 0, under, 0.0)
     sums = [x for size in (below, above) for x in sums_of_bets(effect, size, pull)]
-    new = xp.stack([xp.zeros_like(pull.n), pull.n, pull.effect, over, under, led, *sums], axis=-1)
+    new = xp.stack([xp.zeros_like(pull.n), pull.m, pull.effect, over, under, led, *sums], axis=-1)
     start = rows(xp.zeros_like(at[..., 0, 0]) + like(at, p.starts), came)
     staked = xp.any(new[:, OVER:] != 0, axis=-1) | (pull.dose <= start)
     if not bool(xp.any(staked)):
@@ -294,8 +294,8 @@ def sums_of_bets(noise: Noise, size: Array, pull: Pull) -> tuple[Array, Array, A
     xp = array_namespace(size)
     if noise.binary:
         on = xp.astype(size > 0, size.dtype)
-        return on * pull.n, on * pull.n, on * pull.effect
-    return pull.n * size**2, pull.n * size, size * pull.effect
+        return on * pull.m, on * pull.m, on * pull.effect
+    return pull.m * size**2, pull.m * size, size * pull.effect
 
 
 def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> Array:
