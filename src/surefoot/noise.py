@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from .arrays import Array
 from .bounds import Mixture, beta_mixture, binary_bet, log_mixture, log_tilt, normal_mixture, subgaussian_bet
-from .checks import SurefootError, choice, known_keys, number
+from .checks import SurefootError, known_keys, number
+from .registry import Registry, a_class
 
 Sums = NDArray[Any]
 
@@ -38,7 +39,7 @@ class Noise(metaclass=_ByName):
 
     if TYPE_CHECKING:
 
-        def __init__(self, kind: str = "gaussian", sigma: float | None = None) -> None: ...
+        def __init__(self, kind: str = "gaussian", *values: Any, **fields: Any) -> None: ...
 
     @property
     def scale(self) -> float:
@@ -90,8 +91,6 @@ class _Scaled(Noise):
     sigma: float
 
     def __post_init__(self) -> None:
-        if self.sigma is None:
-            raise SurefootError(f"{self.kind} noise needs a sigma (its standard deviation); got none")
         object.__setattr__(self, "sigma", number("noise sigma", self.sigma, above=0))
 
     @property
@@ -194,16 +193,23 @@ class Bernoulli(_Coin):
         return rel_entr(mean, other) + rel_entr(1 - mean, 1 - other)
 
 
-KINDS: dict[str, type[Noise]] = {"gaussian": Gaussian, "rademacher": Rademacher, "bernoulli": Bernoulli}
+KINDS: Registry[type[Noise]] = Registry(
+    "noises", {kind.kind: kind for kind in (Gaussian, Rademacher, Bernoulli)}, a_class(Noise), "kind"
+)
 
 
-def _named(kind: str = "gaussian", sigma: float | None = None) -> Noise:
-    cls = KINDS[choice("noise kind", kind, KINDS)]
-    if cls is not Bernoulli:
-        return cls(sigma)  # type: ignore[arg-type]
-    if sigma not in (None, 0.5):
+def _named(kind: str = "gaussian", *values: Any, **given: Any) -> Noise:
+    """A kind by its name, with its own fields by place or by name."""
+    cls = KINDS[kind]
+    own: list[Any] = list(fields(cls))  # type: ignore[arg-type]
+    given |= zip([f.name for f in own] or ["sigma"], values, strict=False)
+    if cls is Bernoulli and (sigma := given.pop("sigma", None)) not in (None, 0.5):
         raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {sigma!r}")
-    return cls()
+    known_keys(f"{kind} noise", given, [f.name for f in own])
+    if lacks := [f.name for f in own if f.default is MISSING and given.get(f.name) is None]:
+        more = " (its standard deviation)" if lacks == ["sigma"] else ""
+        raise SurefootError(f"{kind} noise needs a {', '.join(lacks)}{more}; got none")
+    return cls(**given)
 
 
 # Two readings
@@ -233,14 +239,20 @@ def draw_sums(
         return effect.total(tied, n, means[0]), harm.total(ones, n, means[1])
     last = 0 if isinstance(effect, Gaussian) else 1  # the reading that is drawn given the other: a Gaussian one
     second = noises[last]
-    assert isinstance(second, Gaussian)
+    if not isinstance(second, Gaussian):
+        if correlation:
+            raise SurefootError(f"{effect.kind} and {harm.kind} readings can only be drawn without correlation")
+        return effect.draw(rng, n, means[0])[0], harm.draw(rng, n, means[1])[0]
     one, other = noises[1 - last].draw(rng, n, means[1 - last])
     two, _ = second.follow(rng, n, means[last], other, correlation)
     return (two, one) if last == 0 else (one, two)
 
 
 def parse_noise(where: str, data: Any) -> Noise:
-    known_keys(where, data, ("kind", "sigma"))
+    if not isinstance(data, Mapping):
+        known_keys(where, data, ())
+    cls = KINDS[data.get("kind", "gaussian")]
+    known_keys(where, data, ("kind", *([f.name for f in fields(cls)] or ["sigma"])))  # type: ignore[arg-type]
     return Noise(**data)
 
 

@@ -264,7 +264,9 @@ class Problem:
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read a problem file. A scenario file serves too: its hidden truth (curves and the like) is left out."""
-        data = read_toml(path)
+        from .schema import read
+
+        data = read(path)
         arms = data.get("arms")
         if isinstance(arms, list) and all(isinstance(arm, dict) for arm in arms):
             data["arms"] = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in arms]

@@ -6,7 +6,7 @@ A Design never sees a Scenario. Outcomes are drawn exactly for whole cohorts: th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .checks import SurefootError, choice, known_keys, number
 from .noise import Noise, draw_sums, noises_to_dict, parse_noises
 from .problem import HIDDEN, Problem, read_toml
+from .registry import Registry
 
 Array = NDArray[Any]
 Curve = Callable[[Array], Array]
@@ -84,7 +85,14 @@ class Table:
         return np.interp(dose, self.dose, self.value)
 
 
-CURVES: dict[str, type] = {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}
+def _a_curve(thing: Any) -> str | None:
+    good = isinstance(thing, type) and is_dataclass(thing) and "__call__" in vars(thing)
+    return None if good else "a dataclass that can be called with an array of doses"
+
+
+CURVES: Registry[type] = Registry(
+    "curves", {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}, _a_curve
+)
 
 
 class Curves:
@@ -327,7 +335,9 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
 def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     """One problem and its truths: that of its arms, if they have curves, and one for each of `[[scenarios]]`, with a
     `name` and `[[scenarios.arms]]`. What a scenario does not say is as in the rest of the file."""
-    data, problem = read_toml(path), Problem.load(path)
+    from .schema import read
+
+    data, problem = read(path), Problem.load(path)
     shown = {key: value for key, value in data.items() if key in HIDDEN and key != "scenarios"}
     parts = data.get("scenarios", [])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
@@ -336,6 +346,11 @@ def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     if not parts or all("effect" in arm and "harm" in arm for arm in data["arms"]):
         found.append(_truth(problem, data["arms"], shown, Path(path).stem))
     for k, part in enumerate(parts, 1):
+        if misplaced := {"effect", "harm"} & part.keys():
+            raise SurefootError(
+                f"scenario {k}: {' and '.join(sorted(misplaced))} belong to its arms; write "
+                "[[scenarios.arms]] with a name, effect and harm for each"
+            )
         known_keys(f"scenario {k}", part, ["name", "arms", *(key for key in HIDDEN if key != "scenarios")])
         arms = _merged(f"scenario {k}", problem, data["arms"], part.get("arms", []))
         hidden = shown | {key: value for key, value in part.items() if key in HIDDEN}

@@ -22,7 +22,7 @@ from surefoot.designs.monotonic_evidence import MonotonicEvidence
 from surefoot.designs.surefoot import SurefootLinear, SurefootMonotonic
 from surefoot.study import checker
 from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
-from surefoot.study.fold import certified, default, plain, stakes_of, theorem_of
+from surefoot.study.published import certified, default, plain, stakes_of, theorem_of
 from surefoot.study.study import Study as Live
 
 from .subjects import problem, run, subjects
@@ -78,7 +78,7 @@ def test_certifies_what_the_design_asks_for_and_concludes_what_it_concludes(chos
                 assert math.isclose(theorem.certified(arm), certified(design, state)[arm], rel_tol=CLOSE)
         theorem.take(given)
         for arm in np.flatnonzero((after.standing != state.standing)[0]).tolist():
-            assert theorem.out(arm) is not None
+            assert theorem.out(arm)
 
 
 @pytest.mark.parametrize("name", LIVE)
@@ -185,7 +185,7 @@ def test_a_dose_that_only_the_design_certifies_is_not_released(kind: type[Design
 
 
 def test_an_ending_that_only_the_design_sees_is_not_recorded(monkeypatch: Any) -> None:
-    monkeypatch.setattr(checker.SurefootLinear, "out", lambda self, arm: None)
+    monkeypatch.setattr(checker.SurefootLinear, "out", lambda self, arm, named=None: False)
     p = problem()
     study = run(Study.create("sqlite://", "s", p, "surefoot-linear", seed=1, watch="warn"), subjects(p))
     assert study.view.standing == "paused" and "may still be the best" in str(study.log()[-1].reason)

@@ -26,8 +26,9 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
 from ..arrays import Array, pick
+from ..checks import between
 from ..problem import Problem, Shape, SurefootError
-from .recommend import Estimates, Recommendation, supported
+from .recommend import Estimates, Recommendation, chances, supported, worth
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
@@ -118,13 +119,14 @@ class Verdict:
                 f"beaten in round {int(self.out_round[at])}: its value is at most {float(self.out_upper[at]):.4g}, "
                 f"and {p.names[int(self.out_by[at])]}'s is at least {float(self.out_lower[at]):.4g}"
             )
-        best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
+        best = f"value {between(float(self.lower[at]), float(self.upper[at]))}"
         safe = label(float(self.safe[at]))
-        dose = f"largest safe dose {safe} to {label(float(self.unsafe[at]))}"
+        top = float(self.unsafe[at])
+        dose = f"largest safe dose {f'{safe} to {label(top)}' if top < 1e300 else f'≥ {safe}'}"
         if int(self.winner[trial]) == arm:
             if self.effect_lower is not None:
                 low, high = float(self.effect_lower[at]), float(self.effect_upper[at])
-                dose += f", effect at {safe} {low:.4g} to {high:.4g}"
+                dose += f", effect at {safe} {between(low, high)}"
             return f"{ENDINGS[int(self.ending[trial])] if int(self.ending[trial]) else 'winner'}: {best}, {dose}"
         return f"active: {best}, {dose}"
 
@@ -186,6 +188,25 @@ class Design(ABC, Generic[S]):
     def options(self) -> dict[str, Any]:
         """What it is set by: `make(name, **options)` gives it again."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def usual(self) -> dict[str, Any]:
+        """Its options as they are by default."""
+        return type(self)().options
+
+    @property
+    def label(self) -> str:
+        """Its name and what is set otherwise than by default, as a command line takes it: `safeopt:grid=30`."""
+        usual = self.usual
+        said = {key: x for key, x in self.options.items() if isinstance(x, (str, int, float))}
+        return ":".join([self.name, *(f"{key}={x}" for key, x in said.items() if usual.get(key) != x)])
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # a dataclass would write one of its own
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {self.shape}, {'with' if self.guarantee else 'without'} a guarantee>"
 
     def but(self: D, **options: Any) -> D:
         """The same design with some options changed."""
@@ -258,8 +279,9 @@ class Design(ABC, Generic[S]):
     def recommendation(self, state: S) -> Recommendation:
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
-        rank = xp.where(seems.effect > -1e300, seems.effect, -1e300)
-        rank = xp.where(state.standing == ACTIVE, rank, -xp.inf)
+        values, live = worth(state.problem, seems), state.standing == ACTIVE
+        expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
+        rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
         arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
         stopped = state.standing == STOPPED
@@ -269,7 +291,8 @@ class Design(ABC, Generic[S]):
 
         return Recommendation(
             arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
-            p=supported(against, stopped, arm), effect=of(seems.effect), harm=of(seems.harm),
+            p=supported(against, stopped, arm), chance=of(chances(values, ~stopped)),
+            effect=of(seems.effect), harm=of(seems.harm),
             effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
             harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),
             claims=xp.where(stopped, 0.0, xp.exp(-against)),

@@ -26,6 +26,7 @@ from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like
 from ..problem import Problem, SurefootError
+from ..registry import Registry, a_class
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
 from .recommend import Estimates
 from .settle import round_down
@@ -72,6 +73,8 @@ class Evidence(ABC, Generic[E]):
 class Policy(ABC, Generic[E]):
     """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`."""
 
+    name: ClassVar[str]  # to be registered under
+    on: ClassVar[str]  # the name of the design whose evidence it chooses on
     draws: ClassVar[int] = 0  # uniform draws it wants at every choice
 
     @abstractmethod
@@ -91,6 +94,9 @@ class Policy(ABC, Generic[E]):
         return state.memory
 
 
+POLICIES: Registry[type[Policy]] = Registry("policies", {}, a_class(Policy))
+
+
 @dataclass(frozen=True)
 class Composed(Design[E]):
     """Evidence and a policy on it."""
@@ -105,11 +111,26 @@ class Composed(Design[E]):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those of its policy."""
-        return {f.name: getattr(self.policy, f.name) for f in fields(self.policy)} if is_dataclass(self.policy) else {}
+        """Those of its policy, and that policy's name where it is another's."""
+        kind, own = type(self.policy), dict[str, Any]()
+        if kind is not type(type(self)().policy):  # type: ignore[call-arg]
+            known = kind in POLICIES.known.values()
+            own["policy"] = POLICIES.name(kind) if known else f"{kind.__module__}/{kind.__qualname__}"
+        return own | (
+            {f.name: getattr(self.policy, f.name) for f in fields(self.policy)} if is_dataclass(self.policy) else {}
+        )
 
-    def but(self: C, **options: Any) -> C:
-        return replace(self, policy=replace(self.policy, **options))  # type: ignore[type-var]
+    @property
+    def usual(self) -> dict[str, Any]:
+        return {key: x for key, x in replace(self, policy=type(self.policy)()).options.items() if key != "policy"}
+
+    def but(self: C, policy: str | None = None, **options: Any) -> C:
+        chosen: Any = self.policy
+        if policy is not None:
+            chosen = POLICIES[policy]()
+            if chosen.on != self.name:
+                raise SurefootError(f"the policy {policy} is for {chosen.on}; got {self.name}")
+        return replace(self, policy=replace(chosen, **options) if options else chosen)
 
     @property
     def draws(self) -> int:  # type: ignore[override]

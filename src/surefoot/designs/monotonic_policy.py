@@ -12,7 +12,7 @@ both are equally easy, as far as it can be reached. The leader's low place: unde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from array_api_compat import array_namespace, device
 
@@ -58,6 +58,8 @@ class Now(NamedTuple):
 class MonotonicPolicy(Policy[MonotonicState]):
     """growth: an arm is pulled for this share of its pulls near its dose before the next decision; cohort: and at least
     so often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with."""
+
+    on: ClassVar[str] = "surefoot-monotonic"
 
     growth: float = 0.07
     cohort: int = 1

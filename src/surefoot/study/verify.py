@@ -11,6 +11,7 @@ from typing import Any
 from ..problem import SurefootError
 from .checker import Broken, Event, admit, broken_link, near
 from .fold import View
+from .requests import reading
 from .watch import DIGEST
 
 WRONG = (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError, ZeroDivisionError, OverflowError)
@@ -71,7 +72,7 @@ def follows(view: View, event: Event) -> None:
     by = data.get("by")
     if kind in ("told", "corrected"):
         for key in data.keys() & {"effect", "harm", "dose"}:
-            view.check_reading(key, data[key])
+            reading(view, key, data[key])
         if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed"}:
             raise Broken("it has more in it than a reading")
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):

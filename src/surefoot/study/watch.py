@@ -110,6 +110,7 @@ class Watches:
         if problem.shape == "monotonic":
             self.keys += [("steep", 1, j, 1) for j in range(BANDS)]
         self.touched: set[int] = set()
+        self.places: tuple[Any, list[list[int]]] = (None, [])  # the subjects of each arm of one cohort
 
     def update(self, record: Record) -> None:
         for given in record.cohorts[self.cohort :]:
@@ -124,7 +125,7 @@ class Watches:
             self.looked = [-1.0] * len(self.looked)
 
     def _advance(self, record: Record, given: Given, arm: int, r: int, values: Any) -> None:
-        subjects, old, gone = given.of[arm], int(self.at[arm, r]), record.gone
+        subjects, old, gone = self._subjects(given)[arm], int(self.at[arm, r]), record.gone
         n, new = len(subjects), old
         while new < n and (given.closed or values[subjects[new]] == values[subjects[new]] or subjects[new] in gone):
             new += 1
@@ -153,6 +154,15 @@ class Watches:
         begin, end = max(old - h, 0), min(new - h, h)
         if end > begin:
             _pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
+
+    def _subjects(self, given: Given) -> list[list[int]]:
+        """Of each arm of a cohort, in the order of assignment."""
+        of = given.number, len(given.later)
+        if self.places[0] != of:
+            self.places = of, [[] for _ in given.n]
+            for subject, arm in given.subjects():
+                self.places[1][arm].append(subject)
+        return self.places[1]
 
     def _look_past(self, record: Record, subjects: Sequence[int], arm: int, band: int, dose: float, low: float) -> None:
         """Harms after one that is missing, which is taken at its lowest, if few are."""
