@@ -137,11 +137,11 @@ class LevelsPolicy(Policy[LevelsState]):
     level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls."""
 
     first: int = 3
-    growth: float = 0.03
+    growth: float = 0.02
     margin: float = 0.5
     hope: float = 1.0
     few: float = 1.0
-    rare: float = 0.25
+    rare: float = 0.5
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 
