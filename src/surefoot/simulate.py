@@ -38,6 +38,7 @@ class Trace:
     upper: Array
     safe: Array
     unsafe: Array
+    certified: Array  # the largest dose that may be given
     standing: Array
     verdict: Verdict  # at the end
 
@@ -252,7 +253,7 @@ def _count_doses(by_arm: Array, problem: Problem, truth: Truth, dose: Array, n: 
 class _Story:
     """Collects a chunk's rounds."""
 
-    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "standing")
+    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "certified", "standing")
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Array]] = []

@@ -162,7 +162,8 @@ class Composed(Design[E]):
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 
     def verdict(self, state: E) -> Verdict:
-        return self.evidence.verdict(state, super().verdict(state))
+        known = replace(super().verdict(state), certified=self.evidence.certified(state))
+        return self.evidence.verdict(state, known)
 
     def against(self, state: E) -> Array:
         return self.evidence.against(state)
