@@ -233,7 +233,7 @@ def plan(
 @app.command()
 def advise(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
-    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 40, seed: Seed = 0,
+    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 16, seed: Seed = 0,
     arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
     instance: Instance = None, as_json: Json = False,
 ) -> None:  # fmt: skip

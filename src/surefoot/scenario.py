@@ -346,6 +346,11 @@ def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     if not parts or all("effect" in arm and "harm" in arm for arm in data["arms"]):
         found.append(_truth(problem, data["arms"], shown, Path(path).stem))
     for k, part in enumerate(parts, 1):
+        if misplaced := {"effect", "harm"} & part.keys():
+            raise SurefootError(
+                f"scenario {k}: {' and '.join(sorted(misplaced))} belong to its arms; write "
+                "[[scenarios.arms]] with a name, effect and harm for each"
+            )
         known_keys(f"scenario {k}", part, ["name", "arms", *(key for key in HIDDEN if key != "scenarios")])
         arms = _merged(f"scenario {k}", problem, data["arms"], part.get("arms", []))
         hidden = shown | {key: value for key, value in part.items() if key in HIDDEN}

@@ -28,7 +28,7 @@ from array_api_compat import array_namespace, device, is_array_api_obj
 from ..arrays import Array, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
-from .recommend import Estimates, Recommendation, supported
+from .recommend import Estimates, Recommendation, chances, supported, worth
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
@@ -280,8 +280,9 @@ class Design(ABC, Generic[S]):
     def recommendation(self, state: S) -> Recommendation:
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
-        rank = xp.where(seems.effect > -1e300, seems.effect, -1e300)
-        rank = xp.where(state.standing == ACTIVE, rank, -xp.inf)
+        values, live = worth(state.problem, seems), state.standing == ACTIVE
+        expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
+        rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
         arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
         stopped = state.standing == STOPPED
@@ -291,7 +292,8 @@ class Design(ABC, Generic[S]):
 
         return Recommendation(
             arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
-            p=supported(against, stopped, arm), effect=of(seems.effect), harm=of(seems.harm),
+            p=supported(against, stopped, arm), chance=of(chances(values, ~stopped)),
+            effect=of(seems.effect), harm=of(seems.harm),
             effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
             harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),
             claims=xp.where(stopped, 0.0, xp.exp(-against)),

@@ -35,7 +35,7 @@ from ..problem import Problem
 from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .levels_wagers import FAR, NEAR, Terms, infimum, wager
-from .recommend import Estimates, interval, isotonic
+from .recommend import Estimates, interval, isotonic, normal, standard_error
 from .settle import conclude
 
 # Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
@@ -211,7 +211,18 @@ class LevelsEvidence(Evidence[LevelsState]):
         n, y, z, effect, harm = (xp.take_along_axis(x, at, axis=-1)[..., 0] for x in (s.n, s.effect, s.harm, f, g))
         effect = xp.where(xp.isnan(effect), -xp.inf, effect)
         ends = (interval(noise, x, n) for noise, x in zip(s.problem.noises, (y, z), strict=True))
-        return Estimates(level, effect, harm, *ends)
+        return Estimates(level, effect, harm, *ends, self.values(s, f, g))
+
+    def values(self, s: LevelsState, effect: Array, harm: Array) -> tuple[Array, Array, Array]:
+        """What the value of every arm may be: its effect at each level tried, by how likely that is to be its largest
+        safe one. No level that was not tried counts, so while arms climb this says too much."""
+        xp, p, level = array_namespace(s.pulls), s.problem, levels(s)
+        n = xp.maximum(s.n, like(s.safe, 0.3))
+        within = normal((p.limit - harm) / standard_error(p.noises[1], harm, n))
+        within = xp.where(level == 0, 1.0, xp.where(tried(s), within, 0.0))
+        within = xp.stack([xp.min(within[..., : k + 1], axis=-1) for k in range(s.n.shape[-1])], axis=-1)
+        after = xp.concat([within[..., 1:], xp.zeros_like(within[..., :1])], axis=-1)
+        return within - after, effect, standard_error(p.noises[0], effect, n)
 
 
 def from_top(x: Array) -> Array:
@@ -243,9 +254,17 @@ def means(s: LevelsState) -> tuple[Array, Array]:
 def seems_safe(s: LevelsState, harm: Array) -> Array:
     """The highest level tried whose estimated harm is at or below the limit; the first if there is none."""
     xp = array_namespace(s.pulls)
-    level = like(s.safe, [float(k) for k in range(s.n.shape[-1])])
-    tried = level <= xp.max(xp.where(s.n > 0, level, 0.0), axis=-1, keepdims=True)
-    return xp.max(xp.where(tried & (harm <= s.problem.limit), level, 0.0), axis=-1)
+    return xp.max(xp.where(tried(s) & (harm <= s.problem.limit), levels(s), 0.0), axis=-1)
+
+
+def levels(s: LevelsState) -> Array:
+    return like(s.safe, [float(k) for k in range(s.n.shape[-1])])
+
+
+def tried(s: LevelsState) -> Array:
+    """Levels up to the highest that was tried."""
+    xp, level = array_namespace(s.pulls), levels(s)
+    return level <= xp.max(xp.where(s.n > 0, level, 0.0), axis=-1, keepdims=True)
 
 
 def value(s: LevelsState) -> Array:

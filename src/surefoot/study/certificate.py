@@ -86,6 +86,7 @@ def _content(view: View) -> dict[str, Any]:
         "not_covered": _not_covered(view),
         "assumptions": _assumptions(view),
         "pulls": _pulls(view),
+        "exposure": _exposure(view),
         "cohorts": [
             {"cohort": c.number, "opened": c.at, "event": c.seq, "n": c.n}
             | {
@@ -216,9 +217,31 @@ def _pulls(view: View) -> list[dict[str, Any]]:
                 into[k] += came[k]
     return [
         {"arm": view.problem.names[arm], "dose": view.problem.arms[arm].said(dose), "pulls": int(n)}
-        | {"mean_effect": e / n, "mean_harm": h / n}
+        | {"mean_effect": e / n, "mean_harm": h / n, "seems": _seems(view.problem, h / n)}
         for (arm, dose), (n, e, h) in sorted(sums.items())
     ]
+
+
+def _seems(p: Problem, harm: float) -> str:
+    """Where the mean harm of those who got a dose lies; an estimate."""
+    return "above limit + slack" if harm > p.ceiling else "above the limit" if harm > p.limit else "within the limit"
+
+
+def _exposure(view: View) -> dict[str, int]:
+    """How many subjects got doses whose observed mean harm is above the limit, and above limit + slack (of these no
+    more is known), and doses above the largest that can still be safe (that is shown, at 1 - delta)."""
+    rows, p = _pulls(view), view.problem
+    last = {arm.name: float(view.state.unsafe[0, i]) for i, arm in enumerate(p.arms)}
+    place = {arm.name: arm.place for arm in p.arms}
+    shown = [row for row in rows if float(place[row["arm"]](row["dose"])) > last[row["arm"]]]
+    seems = {key: sum(row["pulls"] for row in rows if row["seems"] in which) for key, which in SEEMS.items()}
+    return {"subjects": sum(row["pulls"] for row in rows), **seems, "shown_above_limit": sum(r["pulls"] for r in shown)}
+
+
+SEEMS = {
+    "seem_above_limit": ("above the limit", "above limit + slack"),
+    "seem_above_ceiling": ("above limit + slack",),
+}
 
 
 def _deviations(view: View) -> list[dict[str, Any]]:
