@@ -38,6 +38,7 @@ class Trace:
     upper: Array
     safe: Array
     unsafe: Array
+    certified: Array  # the largest dose that may be given
     standing: Array
     verdict: Verdict  # at the end
 
@@ -260,7 +261,7 @@ def _add(by_arm: Array, part: Array, n: Array) -> None:
 class _Story:
     """Collects a chunk's rounds."""
 
-    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "standing")
+    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "certified", "standing")
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Array]] = []
