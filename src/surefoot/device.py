@@ -6,6 +6,8 @@ NumPy's, and not number by number; the same seed, device and batch give the same
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -46,12 +48,31 @@ class Device:
 
         return xp
 
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """While something runs there: numbers are of double precision, whatever they are made of."""
+        import torch
+
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with torch.inference_mode():
+                yield
+        except torch.OutOfMemoryError as error:
+            reason = str(error).splitlines()[0]
+            raise SurefootError(f"{self.name} has not enough memory for so many trials side by side; give a smaller "
+                                f"width ({reason})") from None  # fmt: skip
+        finally:
+            torch.set_default_dtype(usual)
+
     def put(self, batch: Any) -> Any:
         """A dataclass of arrays, and of dataclasses of them, moved there."""
         moved: dict[str, Any] = {}
         for f in fields(batch):
             x = getattr(batch, f.name)
             if is_array_api_obj(x) and not isinstance(x, np.ndarray):
+                if str(x.dtype) == "torch.float32":
+                    raise SurefootError(f"{f.name} is of single precision: no design promises anything with that")
                 moved[f.name] = to_device(x, self.name)
             elif is_dataclass(x) and f.name != "problem":
                 moved[f.name] = self.put(x)

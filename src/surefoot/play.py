@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -163,10 +164,12 @@ class OnDevice:
 
 def play(job: Job, tick: Callable[[float], None] = lambda share: None) -> Played:
     """All trials of a job. `tick` is told after every turn about which share of the work is done."""
-    began, table = time.perf_counter(), Table(job)
-    while table.seat():
-        table.turn()
-        tick(table.share)
+    began = time.perf_counter()
+    with job.device.ready() if job.device else nullcontext():
+        table = Table(job)
+        while table.seat():
+            table.turn()
+            tick(table.share)
     columns, counts = table.columns, numpy(table.counts)
     by_arm = np.diff(counts, axis=0, append=0).T * -1
     sums = Marks(job.problem, job.scenario, job.truth, columns).sums(by_arm, job.part)

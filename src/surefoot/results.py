@@ -92,8 +92,9 @@ class Sums:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, exactly."""
+        counts = {key: count for key, count in sorted(self.counts.items()) if count}
         return {
-            "trials": self.trials, "pulls": sorted(self.pulls.items()), "counts": {key: count for key, count in sorted(self.counts.items()) if count},
+            "trials": self.trials, "pulls": sorted(self.pulls.items()), "counts": counts,
             "most_rounds": self.most_rounds, "excess": str(self.excess), "share": str(self.share),
             "by_arm": np.asarray(self.by_arm).tolist(),
         }  # fmt: skip

@@ -6,15 +6,19 @@ Each takes jobs and gives futures. What was lost with a worker is played again b
 from __future__ import annotations
 
 import os
+import pickle
 import platform
 import signal
+import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -75,15 +79,15 @@ class Local(Workers):
         self.all = [_Process(Path(self.folder.name) / str(k)) for k in range(count)]
 
     def submit(self, job: Job) -> Future[Played]:
-        from joblib.externals.loky.process_executor import ProcessPoolExecutor
+        import cloudpickle
 
         one = next(p for p in self.all if p.future is None or p.future.done())
         if one.executor is None or (one.future is not None and _broken(one.future)):
-            one.executor = ProcessPoolExecutor(1, timeout=None, initializer=_quiet)
+            one.executor = ProcessPoolExecutor(1, get_context("spawn"), _quiet)
         one.file.write_bytes(b"")
-        inner = one.executor.submit(_in_worker, job, str(one.file))
-        one.future = inner
-        return _translated(inner, one.executor)
+        with _no_main():
+            one.future = one.executor.submit(_in_worker, cloudpickle.dumps(job), str(one.file))
+        return _translated(one.future)
 
     def shares(self) -> dict[int, float]:
         found = {}
@@ -96,7 +100,9 @@ class Local(Workers):
     def close(self) -> None:
         for one in self.all:
             if one.executor is not None:
-                one.executor.shutdown(wait=False, kill_workers=True)
+                for process in list((one.executor._processes or {}).values()):
+                    process.kill()
+                one.executor.shutdown(wait=False, cancel_futures=True)
         self.folder.cleanup()
 
 
@@ -104,7 +110,18 @@ def _quiet() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
 
 
-def _in_worker(job: Job, file: str) -> Played:
+@contextmanager
+def _no_main() -> Iterator[None]:
+    """A worker does not read the script that it was started from: that would start it again."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _in_worker(job: bytes, file: str) -> Played:
     said = time.monotonic()
 
     def tick(share: float) -> None:
@@ -113,14 +130,14 @@ def _in_worker(job: Job, file: str) -> Played:
             said = time.monotonic()
             Path(file).write_text(f"{share:.4f}")
 
-    return play(job, tick)
+    return play(pickle.loads(job), tick)
 
 
 def _broken(future: Any) -> bool:
     return not future.cancelled() and future.exception() is not None
 
 
-def _translated(inner: Any, executor: Any) -> Future[Played]:
+def _translated(inner: Any) -> Future[Played]:
     """The future with a lost worker as Lost."""
     outer: Future[Played] = Future()
     inner.outer = outer
@@ -217,7 +234,7 @@ class Dask(Workers):
         if self.client is None or self.client.status != "running":
             self._connect(PATIENCE)
         executor = self.client.get_executor(pure=False, retries=10)
-        return _translated(executor.submit(play, job), executor)
+        return _translated(executor.submit(play, job))
 
     def close(self) -> None:
         with suppress(Exception):
@@ -248,7 +265,7 @@ class Ray(Workers):
     def submit(self, job: Job) -> Future[Played]:
         if not self.ray.is_initialized():
             self._connect()
-        return _translated(self.play.remote(job).future(), self.ray)
+        return _translated(self.play.remote(job).future())
 
     def close(self) -> None:
         with suppress(Exception):

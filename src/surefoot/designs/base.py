@@ -150,7 +150,7 @@ def repeat(batch: Batch, times: int) -> Batch:
 
 
 def join(one: Batch, other: Batch) -> Batch:
-    """The trials of both batches; an array that has grown in one of them is filled up in the other by its last entry."""
+    """The trials of both batches; an array that has grown in one is filled up in the other by its last entry."""
     xp = _namespace(one)
 
     def fill(x: Array, shape: tuple[int, ...]) -> Array:
