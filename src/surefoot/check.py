@@ -33,7 +33,7 @@ def check(
     for (name, run), result in zip(runs, results, strict=True):
         claim = CASES[name.split(",")[0]].claim and run.design.guarantee
         row = {"claim": claim, **Characteristics(result).to_dict()}
-        found.setdefault((run.design.name, name), []).append(row)
+        found.setdefault((run.design.label, name), []).append(row)
     return [rows[0] if len(rows) == 1 else _pooled(name, rows) for (_, name), rows in found.items()]
 
 
@@ -73,7 +73,7 @@ def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> s
         table = [[*head, "promised", "kept"]] if claim else [head]
         for row in rows:
             if bool(row["claim"]) is claim:
-                cells = [row["design"], row["scenario"], f"{row['trials']:,}", f"{row['pulls']['mean']:,.0f}"]
+                cells = [row["label"], row["scenario"], f"{row['trials']:,}", f"{row['pulls']['mean']:,.0f}"]
                 cells += [f"{row['named_best']['rate']:.1%}"]
                 cells += [f"{row[key]['rate']:.3%}" for key in ("wrong", "unsafe", "failed")]
                 cells += [f"{row['failed']['upper']:.3%}"]

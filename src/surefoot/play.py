@@ -234,8 +234,8 @@ class Table:
         """One cohort for everybody, and what becomes of it."""
         s, design = self.batch.state, self.design
         cohort = design.ask(s, self.source.uniform(s) if design.draws else None)
-        effect, harm, mean_harm, *more = self.source.draw(s, cohort)
-        state = design.tell(s, cohort, Outcome(cohort.n, effect, harm, *more))
+        effect, harm, mean_harm, *squares = self.source.draw(s, cohort)
+        state = design.tell(s, cohort, Outcome(cohort.n, effect, harm, tuple(squares) or None))
         self.batch = replace(self.batch, state=state)
         self.count(cohort, mean_harm)
         self.watch.note(self.rows, state)

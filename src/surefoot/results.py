@@ -37,7 +37,11 @@ COLUMNS: dict[str, Any] = {  # of every trial, and what stands there before it h
 
 def dose_edges(problem: Problem, truth: Truth) -> Array:
     """(DOSE_BINS, arms): from which dose on a pull belongs to the next part of the way from the start to the largest
-    safe dose; the last part lies above it, and all doses of an arm without a safe one do."""
+    safe dose; the last part lies above it, and all doses of an arm without a safe one do. Ordered levels are counted
+    one by one."""
+    if problem.shape == "levels":
+        assert problem.levels is not None
+        return np.arange(1.0, problem.levels.shape[1])[:, None] + np.zeros(len(problem.arms))
     width = truth.dose - problem.starts
     edges = np.array([problem.starts + np.where(width > 0, width, np.inf) * k / DOSE_BINS for k in range(1, DOSE_BINS)])
     above = np.nextafter(truth.dose * (1 + 1e-12 * np.sign(truth.dose)), np.inf)
@@ -62,7 +66,7 @@ class Sums:
     most_rounds: int = 0
     excess: Fraction = Fraction(0)
     share: Fraction = Fraction(0)  # of the way to its largest safe dose that the winner's certified dose has made
-    by_arm: Any = 0  # (arms, DOSE_BINS + 1): pulls, by dose range
+    by_arm: Any = 0  # pulls, see `Result.by_arm`
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -205,7 +209,7 @@ class Result:
 
     @property
     def by_arm(self) -> Array:
-        """(arms, DOSE_BINS + 1): pulls summed over trials, by dose range."""
+        """(arms, DOSE_BINS + 1): pulls summed over trials, by dose range; with ordered levels (arms, levels)."""
         return np.asarray(self.sums.by_arm)
 
     def __getattr__(self, name: str) -> Array:

@@ -13,7 +13,7 @@ from .designs.base import Cohort, Verdict
 from .device import numpy
 
 Array = NDArray[Any]
-KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "standing")
+KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "certified", "standing")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Trace:
     upper: Array
     safe: Array
     unsafe: Array
+    certified: Array  # the largest dose that may be given
     standing: Array
     verdict: Verdict  # at the end
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..catalogue import case
-from ..designs import Design, make
+from ..designs import Design, find, make
 from ..designs.base import ENDINGS, State
 from ..play import Job, Watch
 from ..plots import axis_of
-from ..problem import Problem, SurefootError
+from ..problem import Problem
 from ..scenario import Scenario
 from ..simulate import Array, Result, Run
 
@@ -31,11 +31,8 @@ def settings(name: str, problem: Problem, scenario: Scenario) -> dict[str, Any]:
 
 def design_for(spec: str, problem: Problem, scenario: Scenario) -> Design:
     """A design from its name and options, such as `safeopt:expanders=lipschitz:grid=30`."""
-    name, *options = spec.split(":")
-    pairs = [option.partition("=") for option in options]
-    if bad := [option for option, pair in zip(options, pairs, strict=True) if not pair[1]]:
-        raise SurefootError(f"options of a design are written NAME:KEY=VALUE; got {bad[0]!r} in {spec!r}")
-    return make(name, **settings(name, problem, scenario) | {key: value for key, _, value in pairs})
+    name, options = find(spec)
+    return make(name, **settings(name, problem, scenario) | options)
 
 
 @dataclass(frozen=True)
