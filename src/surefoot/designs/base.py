@@ -25,12 +25,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array, pick
+from ..arrays import Array, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from .recommend import Estimates, Recommendation, chances, supported, worth
 
-Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
+Batch = TypeVar("Batch")  # a dataclass of arrays, trials first, such as a Cohort, an Outcome or a State
 
 ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
 RUNNING, BEST_ARM, WITHIN_TOLERANCE, BUDGET_SPENT, ALL_STOPPED = range(5)
@@ -155,12 +155,34 @@ class State(Verdict):
 
 def take(batch: Batch, rows: Array) -> Batch:
     """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
-    return _map(lambda x: array_namespace(x).take(x, rows, axis=0), batch)
+    xp = array_namespace(rows)
+    return _map(lambda x: xp.take(x, rows, axis=0), batch)
 
 
 def repeat(batch: Batch, times: int) -> Batch:
     """Every trial of a batch, `times` times."""
-    return _map(lambda x: array_namespace(x).repeat(x, times, axis=0), batch)
+    xp = _namespace(batch)
+    return _map(lambda x: xp.repeat(x, times, axis=0), batch)
+
+
+def join(one: Batch, other: Batch) -> Batch:
+    """The trials of both batches; an array that has grown in one is filled up in the other by its last entry."""
+    xp = _namespace(one)
+
+    def fill(x: Array, shape: tuple[int, ...]) -> Array:
+        for axis in range(1, x.ndim):
+            if (lacks := shape[axis] - x.shape[axis]) > 0:
+                last = xp.take(x, like(x, [x.shape[axis] - 1] * lacks), axis=axis)
+                x = xp.concat([x, last], axis=axis)
+        return x
+
+    return _map(lambda x, y: xp.concat([fill(x, y.shape), fill(y, x.shape)], axis=0), one, other)
+
+
+def _namespace(batch: Any) -> Any:
+    """Of the first array in a dataclass."""
+    values = [getattr(batch, f.name) for f in fields(batch)]
+    return array_namespace(next(x for x in values if is_array_api_obj(x)))
 
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
@@ -176,13 +198,13 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
 def _map(change: Any, *batches: Batch) -> Batch:
     """Every array of a dataclass changed, and of the dataclasses in it that are not `shared` by all trials."""
     found: dict[str, Any] = {}
-    for name in (f.name for f in fields(batches[0])):
+    for name in (f.name for f in fields(batches[0])):  # type: ignore[arg-type]
         values = [getattr(b, name) for b in batches]
         if is_array_api_obj(values[0]):
             found[name] = change(*values)
-        elif is_dataclass(values[0]) and not getattr(values[0], "shared", False):
+        elif is_dataclass(values[0]) and getattr(type(values[0]), "shared", False) is not True:
             found[name] = _map(change, *values)
-    return replace(batches[0], **found)
+    return replace(batches[0], **found)  # type: ignore[type-var]
 
 
 S = TypeVar("S", bound=State)
@@ -195,7 +217,7 @@ class Design(ABC, Generic[S]):
     name: ClassVar[str]
     shape: ClassVar[Shape]
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
-    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
+    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side; below 256, that many have one seed
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
     learns: ClassVar[bool] = False  # takes readings whose sigma nobody knows
 
