@@ -112,7 +112,7 @@ def test_markdown_parses_back() -> None:
     lines = to_markdown([TABLE, OTHER]).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert {len(row) for row in cells} == {3}
-    assert cells[0] == ["", "paper-drug, safebai-monotonic", "paper-drug, safebai-monotonic"]
+    assert cells[0] == ["", "paper-drug, safebai-monotonic", "paper-drug, safebai-monotonic:schedule=paper"]
     assert set("".join(cells[1])) == {"-"}
     rows = {name: values for name, *values in cells[2:]}
     assert rows["pulls, mean"][0].startswith(f"{RESULT.pulls.mean():,.1f} ± ")

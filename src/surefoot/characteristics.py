@@ -46,6 +46,7 @@ class Characteristics:
         return {
             "scenario": r.scenario.name,
             "design": r.design.name,
+            "label": r.design.label,
             "arms": len(p.arms),
             "delta": p.delta,
             "slack": p.slack,
@@ -220,7 +221,7 @@ def brief(table: Characteristics) -> dict[str, str]:
     pulls, over = n["pulls"], n["over_limit"]
     return {
         "scenario": n["scenario"],
-        "design": n["design"],
+        "design": n["label"],
         "at most": f"{n['budget']:,}" if n["budget"] else "the end",
         "best arm named": named,
         "recommended": recommended,
@@ -233,6 +234,7 @@ def brief(table: Characteristics) -> dict[str, str]:
     }
 
 
+FIRST_TO_GO = ("median / 90%", "recommended dose above the limit", "promised", "over the limit", "best arm named")
 ASKED = ("named_best", "recommended_best", "recommended_over_limit")
 
 
@@ -248,7 +250,7 @@ def to_markdown(tables: Sequence[Characteristics]) -> str:
         cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
     columns = [dict(_plain(t)) for t in tables]
-    head = [f"{t.numbers['scenario']}, {t.numbers['design']}" + _at_most(t) for t in tables]
+    head = [f"{t.numbers['scenario']}, {t.numbers['label']}" + _at_most(t) for t in tables]
     lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
     lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
     return "\n".join(lines) + "\n"
@@ -289,22 +291,20 @@ def _flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def to_rich(tables: Sequence[Characteristics]) -> Any:
-    from rich.table import Table
+    """For a terminal: a column a result, as many side by side as fit; of many results, a row a result."""
+    from .tables import Fit
 
     first, names = tables[0].numbers, list(dict.fromkeys(t.numbers["scenario"] for t in tables))
     title = f"{', '.join(names)}: {first['arms']} arms, delta {first['delta']:g}"
     title += f", {first['trials']:,} trials, seed {first['seed']}"
     if len(tables) > SIDE_BY_SIDE:
         rows = [brief(one) for one in tables]
-        table = Table(*rows[0], title=title, title_justify="left")
-        for row in rows:
-            table.add_row(*row.values())
-        return table
+        return Fit(rows, title, FIRST_TO_GO, "scenario", "a wider terminal, or --format markdown, csv or json")
     heads = [
-        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["design"] + _at_most(t) for t in tables
+        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["label"] + _at_most(t) for t in tables
     ]
-    table = Table("", *heads, title=title, title_justify="left")
+    heads = [head + f" ({k})" * (heads[:k].count(head) > 0) for k, head in enumerate(heads)]
     columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]
-    for key in _keys(columns):
-        table.add_row(key, *(column.get(key, "") for column in columns))
-    return table
+    return Fit(
+        [{"": key} | {h: c.get(key, "") for h, c in zip(heads, columns, strict=True)} for key in _keys(columns)], title
+    )

@@ -262,7 +262,7 @@ def test_it_runs_on_the_letter_of_the_standard_with_binary_readings() -> None:
 
 
 def test_many_arms_end_before_every_arm_has_what_one_of_three_would() -> None:
-    """Floors and cohorts are those of three arms: a hundred would otherwise need a hundred times a root of all pulls."""
+    """Floors and cohorts are those of three arms: a hundred would otherwise need a hundred times a root of them."""
     problem, scenario = case("levels-flat", 20, budget=5_000)
     result = simulate(problem, scenario, SurefootLevels(), 2, seed=1)
     assert np.all(result.winner == 0)

@@ -233,7 +233,7 @@ def test_the_evidence_is_never_above_that_at_any_value_of_curves() -> None:
     design, state = half_way("surefoot-monotonic", "paper-drug", 1600)
     found, (row, arm) = design.against(state), np.nonzero(state.standing >= 0)
     x = np.linspace(-0.5, 1.5, 4001)[None] + 0 * row[:, None]
-    mine, theirs = sides(state, row, arm, np.zeros(8, dtype=int), x, 0.0, True)
+    mine, theirs = sides(state, row * state.n.shape[1] + arm, np.zeros(8, dtype=int), x, 0.0, True)
     least_ = np.reshape(np.min(mine + theirs, axis=1), found.shape)
     assert np.all((found <= least_ + 1e-9) | (found == 0))
     assert np.all((found > least_ - 0.5) | (found == 0))

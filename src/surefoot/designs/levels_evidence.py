@@ -96,14 +96,15 @@ class LevelsEvidence(Evidence[LevelsState]):
         """With these readings in the sums of their levels; a dose that is no level is set aside."""
         xp = array_namespace(s.pulls)
         here = (cohort.dose[..., None] == like(s.safe, s.problem.levels)) & (outcome.n > 0)[..., None]
-        n, effect, harm = (
-            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0) for x in (outcome.n, outcome.effect, outcome.harm)
+        n, effect, harm, m, effects, k, harms = (
+            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0)
+            for x in (outcome.n, outcome.effect, outcome.harm, *outcome.weighed(0), *outcome.weighed(1))
         )
         staked = xp.astype(cohort.stakes > 0, xp.float64)[:, :, None, :]
-        reading = xp.stack([harm, harm, harm, effect, effect], axis=-1)
+        count, total = xp.stack([k, k, k, m, m], axis=-1), xp.stack([harms, harms, harms, effects, effects], axis=-1)
         return replace(
             s, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
-            count=s.count + n[..., None] * staked, total=s.total + reading * staked,
+            count=s.count + count * staked, total=s.total + total * staked,
         )  # fmt: skip
 
     def harms(self, s: LevelsState, stake: str, bound: float, prior: Mixture, above: bool) -> Array:
@@ -211,7 +212,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         n, y, z, effect, harm = (xp.take_along_axis(x, at, axis=-1)[..., 0] for x in (s.n, s.effect, s.harm, f, g))
         effect = xp.where(xp.isnan(effect), -xp.inf, effect)
         ends = (interval(noise, x, n) for noise, x in zip(s.problem.noises, (y, z), strict=True))
-        return Estimates(level, effect, harm, *ends, self.values(s, f, g))
+        return Estimates(level, effect, harm, *ends, values=self.values(s, f, g))
 
     def values(self, s: LevelsState, effect: Array, harm: Array) -> tuple[Array, Array, Array]:
         """What the value of every arm may be: its effect at each level tried, by how likely that is to be its largest

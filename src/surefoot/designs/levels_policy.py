@@ -143,6 +143,8 @@ class LevelsPolicy(Policy[LevelsState]):
     many times the square root of all pulls at the level that seems to be its largest safe one, and half as many at the
     next. rare: a level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls."""
 
+    on: ClassVar[str] = "surefoot-levels"
+
     first: int = 3
     growth: float = 0.02
     margin: float = 0.5
