@@ -2,15 +2,14 @@
 
     python examples/clinic.py [study.db]
 
-Two drugs at four doses. Toxicity (0 or 1) is known when the patient leaves; the response (0 or 1) four weeks later. With
-a pipeline of 2 the next cohort is treated while the responses of the last are awaited: doses rise on harms, which are
-in, and drugs are compared on whole cohorts in their order.
+Two drugs at four doses. Toxicity (0 or 1) is known when the patient leaves; the response (0 or 1) four weeks later.
+With a pipeline of 2 the next cohort is treated while the responses of the last are awaited: doses rise on harms, which
+are in, and drugs are compared on whole cohorts in their order.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,7 @@ PROBLEM = Problem(
     delta=0.1,
     shape="levels",
     noise=Noise("bernoulli"),
-    budget=600,
+    budget=150,
 )
 TOXICITY = (0.05, 0.1, 0.2, 0.55)
 RESPONSE = {"drug A": (0.2, 0.4, 0.7, 0.8), "drug B": (0.1, 0.15, 0.2, 0.3)}
@@ -36,16 +35,17 @@ def main(file: str | Path = "clinic.db", pipeline: int = 2, seed: int = 1) -> tu
     """The study, and how many weeks it took."""
     rng = np.random.default_rng(seed)
     study = Study.create(file, "clinic", PROBLEM, actor="ward", seed=seed, pipeline=pipeline)
-    due: deque[tuple[int, str, float]] = deque()  # week, patient, response
+    due: list[tuple[int, str, float]] = []  # week, patient, response
     week = 0
     while study.view.standing == "running":
-        while due and due[0][0] <= week:
-            _, patient, response = due.popleft()
-            study.tell(patient, effect=response)
+        study.tell_many([{"id": id, "effect": response} for when, id, response in due if when <= week])
+        due = [row for row in due if row[0] > week]
+        toxic = []
         for a in study.ask():
             dose = DOSES.index(str(a.dose))
-            study.tell(a.id, harm=float(rng.random() < TOXICITY[dose]))
+            toxic.append({"id": a.id, "harm": float(rng.random() < TOXICITY[dose])})
             due.append((week + 4, a.id, float(rng.random() < RESPONSE[a.arm][dose])))
+        study.tell_many(toxic)
         week += 1
     print(f"{study.status()['readings']} patients, {week} weeks, {study.status()['recommendation']}")
     return study, week

@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from surefoot import Arm, Noise, Problem
+from surefoot import Arm, Noise, Problem, make
 from surefoot.study import Assignment, Study
 
 STAGES = ("1%", "5%", "20%", "50%", "100%")
@@ -47,7 +47,8 @@ def morning(study: Study, rng: np.random.Generator) -> bool:
 
 def main(url: str, days: int = 10_000, seed: int = 1) -> Study:
     rng = np.random.default_rng(seed)
-    study = Study.create(url, "ramp-up", PROBLEM, actor="cron", seed=seed, blocks=True, watch="warn")
+    daily = make("surefoot-levels", first=2000)  # users of an arm a day, at least
+    study = Study.create(url, "ramp-up", PROBLEM, daily, actor="cron", seed=seed, blocks=True, watch="warn")
     while days > 0 and morning(study, rng):
         days -= 1
     print(study.verdict().reason(0), study.verdict().reason(1), sep="\n")
