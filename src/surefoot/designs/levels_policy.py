@@ -139,11 +139,11 @@ class LevelsPolicy(Policy[LevelsState]):
     on: ClassVar[str] = "surefoot-levels"
 
     first: int = 3
-    growth: float = 0.03
+    growth: float = 0.02
     margin: float = 0.5
     hope: float = 1.0
     few: float = 1.0
-    rare: float = 0.25
+    rare: float = 0.5
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 

@@ -72,17 +72,16 @@ def follows(view: View, event: Event) -> None:
     data, kind = event.data, event.kind
     by = data.get("by")
     if kind in ("told", "corrected"):
-        blocks, r = view.setup.get("blocks"), {"effect": 0, "harm": 1}
-        for key in data.keys() & {"effect", "harm", "dose"}:
-            if blocks and key != "dose":
-                n = int(data.get("n") or view.block[data["id"]]["n"])
-                need(
-                    near(possible(key, view.problem.noises[r[key]], data[key], n), data[key]), key, "is not such a sum"
-                )
+        blocks = view.setup.get("blocks")
+        known = ("id", "was", "confirmed", *(("n", *SPREADS) if blocks else ()))
+        for key, value in data.items():
+            if key not in ("effect", "harm", "dose"):
+                need(key in known, "it has more in it than a reading")
+            elif blocks and key != "dose":
+                n, noise = int(data.get("n") or view.block[data["id"]]["n"]), view.problem.noises[key == "harm"]
+                need(near(possible(key, noise, value, n), value), key, "is not such a sum")
             else:
-                reading(view, key, data[key])
-        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed", *(("n", *SPREADS) if blocks else ())}:
-            raise Broken("it has more in it than a reading")
+                reading(view, key, value)
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
         same = view.setup["watch"].get("digest") == DIGEST
