@@ -410,6 +410,28 @@ def designs(as_json: Json = False) -> None:
 
 
 @app.command()
+def pilot(
+    file: Annotated[Path, typer.Argument(metavar="READINGS.csv", help="Columns arm, dose, effect, harm.")],
+    as_json: Json = False,
+) -> None:
+    """What earlier readings say: sigmas, signs that an assumption is wrong, lines for a problem file."""
+    from .pilot import pilot as look
+
+    found = look(file)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = [{"arm": escape(s.arm), "reading": s.reading, "n": f"{s.n:,}", "sigma": f"{s.sigma:.3g}",
+             "at most (95%)": f"{s.upper:.3g}", "range": f"{s.low:.3g} to {s.high:.3g}"}
+            for s in found.spreads]  # fmt: skip
+    console.print(Fit(rows))
+    for sign in found.signs or ["No sign that a line, a rise or an equal spread is wrong."]:
+        console.print(f"- {escape(sign)}")
+    console.print("\nFor the problem file:\n")
+    print(found.lines())
+
+
+@app.command()
 def schema() -> None:
     """The JSON Schema of a problem file, for editors: `surefoot schema > surefoot.schema.json`."""
     from .schema import json_schema

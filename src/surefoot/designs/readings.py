@@ -65,7 +65,8 @@ class Readings:
         n, many = xp.astype(outcome.n, xp.float64)[..., None], outcome.n[..., None] > 1
         free = self.free + xp.where(many, n - 1, 0.0)
         squares = self.squares + xp.where(many, xp.stack(list(outcome.squares), axis=-1), 0.0)
-        alpha = SIGMA * self.problem.delta / (2 * len(self.problem.arms))
+        many = len(self.problem.arms) * sum(not noise.known for noise in self.problem.noises)
+        alpha = SIGMA * self.problem.delta / many
         return replace(
             self, bound=xp.minimum(self.bound, sigma_upper(free, squares, alpha)), free=free, squares=squares
         )

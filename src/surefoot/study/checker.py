@@ -498,7 +498,7 @@ class Theorem:
     def spread(self, arm: int, n: float, squares: Sequence[float]) -> None:
         """Upper bounds on the sigmas that are not known, by how readings vary within a cohort ("Readings" in
         docs/guarantees.md), and so for how many readings of the guessed sigma one counts."""
-        goal = math.log(len(WIDER) * 2 * self.d / (SIGMA / (1 - SIGMA) * self.delta))
+        goal = math.log(len(WIDER) * max(sum(self.guessed), 1) * self.d / (SIGMA / (1 - SIGMA) * self.delta))
         for r, new in enumerate(squares):
             if self.guessed[r] and n > 1:
                 add(self.seen[arm][r], (n - 1, new))

@@ -61,6 +61,8 @@ class View(Record):
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
         self._watches: Watches | None = None
+        self._ahead: tuple[Any, Any, Any] = (None, None, None)  # what the last `ahead_state` was made of, and itself
+        self.corrections = 0
         self._first = 1  # no subject before it is open
 
     # Events that are in the journal
@@ -109,12 +111,16 @@ class View(Record):
     def ahead_state(self) -> Any:
         """The design's state with cohorts whose effects are awaited, by their harms and the mean effects so far. Doses
         rest on the former alone; the latter are for the policy, which may guess as it likes."""
-        state = self.state
-        for given in self.pending():
+        state, pending = self.state, self.pending()
+        of, now = (self.corrections, len(pending)), state
+        if not pending or (self._ahead[0] is now and self._ahead[1] == of):
+            return self._ahead[2] if pending else state
+        for given in pending:
             harms = self.harms(given)
             expected = {at: (n, n * self._mean_effect(at[0]), *more) for at, (n, _, *more) in harms.items()}
             for cohort, outcome in self._outcomes(given, state, expected):
                 state = self.design.tell(state, cohort, outcome)
+        self._ahead = now, of, state
         return state
 
     def _mean_effect(self, arm: int) -> float:
@@ -141,6 +147,7 @@ class View(Record):
 
     def _corrected(self, event: Event, data: dict[str, Any]) -> None:
         super()._corrected(event, data)
+        self.corrections += 1
         given = self.open
         if given and not self.find(data["id"]).closed and self.refusal(given.dose, given.n, given.stakes):
             self.stale = True  # its doses rested on harms that were wrong
