@@ -122,8 +122,8 @@ class LinearEvidence(Evidence[LinearState]):
         """At the dose where the estimated line of harm reaches the limit."""
         xp, p, (sy, sz) = array_namespace(state.pulls), state.problem, sigmas(state.problem)
         theta, mu, dose = slopes(p, state.data)
-        error = 1.96 * dose / xp.sqrt(xp.where(state.n > 0, state.data.v, 1e-12))
-        effect, harm = xp.where(state.n > 0, sy * theta * dose, -xp.inf), sz * mu * dose
+        error = 1.96 * dose / xp.sqrt(xp.where(state.data.v > 0, state.data.v, 1e-12))
+        effect, harm = xp.where(state.data.v > 0, sy * theta * dose, -xp.inf), sz * mu * dose
         ends = ((mean - s * error, mean + s * error) for mean, s in ((effect, sy), (harm, sz)))
         return Estimates(dose * like(dose, p.starts), effect, harm, *ends)
 
@@ -138,15 +138,17 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     count = xp.where(came, outcome.n, 0)
     n, dose = xp.astype(count, xp.float64), xp.where(came, cohort.dose / like(s.dose, p.starts), 0.0)
     raw = Pulls(n, dose, xp.where(came, outcome.effect, 0.0), xp.where(came, outcome.harm, 0.0))
-    pulls = Pulls(n, dose, raw.effect / sy, raw.harm / sz)
+    pulls = every = Pulls(n, dose, raw.effect / sy, raw.harm / sz)
+    if outcome.weight is not None:  # doses rest on harms; a bet with both readings takes both at the lesser weight
+        pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
     may, arms = came & (cohort.dose <= s.safe), xp.arange(len(p.arms), device=device(s.dose))
     own, led = (staked(cohort.stakes[..., i], may) for i in range(2))
     itself = may[..., None] & (arms[:, None] == arms)
     against = staked(cohort.stakes[..., 2:], (led > 0)[..., None] | itself)
     return replace(
         s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + raw.harm,
-        data=s.data.add(pulls, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
-        shared=s.shared.add(Pulls(*(x[..., None] for x in (n, dose, pulls.effect, pulls.harm))), against),
+        data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
+        shared=s.shared.add(Pulls(*(x[..., None] for x in (pulls.n, dose, pulls.effect, pulls.harm))), against),
         own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
         led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
     )  # fmt: skip
@@ -161,9 +163,9 @@ def staked(stakes: Array, may: Array) -> Array:
 def certify(s: LinearState, came: Array) -> LinearState:
     """Lemma 2: a dose that is safe for sure, and one above which none is. What was shown once stays shown."""
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
-    a0, largest, seen = like(s.dose, p.starts), like(s.dose, p.largest), s.n > 0
+    a0, largest, seen = like(s.dose, p.starts), like(s.dose, p.largest), s.data.v > 0
     limit = a0 * (p.limit / sz)
-    upper, lower = harm_slopes(s, came, limit)
+    upper, lower = harm_slopes(s, came & seen, limit)
     safe = round_down(p, xp.clip(limit / upper, a0, largest))
     unsafe = round_down(p, xp.clip(limit / xp.where(lower > 1e-100, lower, 1e-100), a0, largest))
     safe = xp.maximum(s.safe, safe)
@@ -299,7 +301,7 @@ def reaches(s: LinearState) -> Reaches:
 def intervals(s: LinearState, goal: float) -> tuple[Array, Array]:
     """Bounds on every arm's value, by the bets with its own pulls: all bars that are not refuted lie between them."""
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
-    a0, v = like(s.dose, p.starts), xp.where(s.n > 0, s.data.v, 1.0)
+    a0, v = like(s.dose, p.starts), xp.where(s.data.v > 0, s.data.v, 1.0)
     floor = 0.1 / xp.sqrt(v)
     theta, mu = xp.maximum(s.data.y / v, floor), xp.maximum(s.data.z / v, floor)
     guess = xp.minimum(theta / mu, sz / p.limit * theta * like(v, p.largest) / a0)
