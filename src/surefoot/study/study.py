@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ..designs import Design, make
 from ..designs.base import STANDINGS, Verdict
@@ -25,6 +25,9 @@ from .text import distinct, line, reason, skeleton, table
 from .text import file as named
 from .verify import WRONG, check
 from .watch import DIGEST
+
+
+Seen = TypeVar("Seen")
 
 
 class Unsound(SurefootError):
@@ -121,6 +124,11 @@ class Study:
             self._remember()
             return self._view
 
+    def look(self, at: Callable[[View], Seen]) -> Seen:
+        """What a function sees in the view, while no other thread changes it. It must be quick, and change nothing."""
+        with self._lock:
+            return at(self.view)
+
     def _catch_up(self, source: Any) -> None:
         """Take in what is new; each event's seal is checked, and that it is the next."""
         of = (self.name,) if source is self.journal else ()
@@ -174,10 +182,11 @@ class Study:
             self._sound(self.view)
             return self._view.assignments(limit, site)
 
-    def awaiting(self) -> list[Assignment]:
-        """The assignments whose harm was told and whose effect is due."""
+    def awaiting(self, *, site: str | None = None) -> list[Assignment]:
+        """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
-            return self.view.awaiting()
+            view = self.view
+            return [a for a in view.awaiting() if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
         with self._lock:
@@ -550,11 +559,23 @@ class Desk:
         """Those that are reserved for this site and have no reading yet."""
         return [_brief(a) for a in self._study.ask(site=self.site)]
 
+    def awaiting(self) -> list[dict[str, Any]]:
+        """Those of this site whose effect is due."""
+        return [_brief(a) for a in self._study.awaiting(site=self.site)]
+
     def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
+        self.check(id)
         self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
 
     def void(self, id: str, reason: str) -> None:
+        self.check(id)
         self._study.void(id, reason, actor=self.actor)
+
+    def check(self, *ids: Any) -> None:
+        """Whether these are reserved for this site; about others it says nothing."""
+        wrong = self._study.look(lambda view: [id for id in ids if view.reserved.get(view.subject(id)) != self.site])
+        if wrong:
+            raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
 
 
 def _brief(a: Assignment) -> dict[str, Any]:
