@@ -126,8 +126,10 @@ def create_app(
         description="The methods of a study, for services. Errors are problem details (RFC 9457).",
     )  # fmt: skip
     app.state.site = site
-    for module in (accounts, pages, entry, lab, api):
-        app.include_router(module.router)
+    routers = [accounts.router, pages.router, entry.router, lab.router, api.docs, api.router]
+    for router in routers:
+        app.include_router(router)
+    app.state.routes = [route for router in routers for route in router.routes]
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     app.add_middleware(Guard, safety=safety)  # type: ignore[arg-type]
     for kind in (SurefootError, Denied, HTTPException, RequestValidationError, Exception):
@@ -185,7 +187,7 @@ def denied(scope: Any, status: int, title: str, detail: str, **headers: str) -> 
 def table(app: FastAPI) -> list[tuple[str, str, tuple[str, ...]]]:
     """Every route: its method, its path, and the roles that may use it; none where anybody may."""
     rows = []
-    for route in app.routes:
+    for route in app.state.routes:
         if isinstance(route, APIRoute):
             roles: tuple[str, ...] = ()
             for one in route.dependant.dependencies:

@@ -13,6 +13,7 @@ from ..study.certificate import _words as conclusion
 from ..study.fold import View
 
 SHOWN = 12  # arms in pictures
+HUGE = 1e90  # stands for no bound in the designs
 POINTS = 48  # of a line over time
 STANDING = {
     "active": "still in",
@@ -90,13 +91,15 @@ def doses(view: View) -> list[list[dict[str, Any]]]:
     ]
 
 
-def grouped(rows: list[dict[str, Any]], most: int = 16) -> list[dict[str, Any]]:
-    """Neighbouring doses together, so that a picture has few points."""
+def grouped(rows: list[dict[str, Any]], most: int = 8) -> list[dict[str, Any]]:
+    """Neighbouring doses together, each group with about as many readings, so that a picture has few points."""
     if len(rows) <= most:
         return rows
+    upto = np.cumsum([row["n"] for row in rows])
+    group = np.minimum((upto - 1) * most // upto[-1], most - 1)
     out = []
-    for part in np.array_split(np.arange(len(rows)), most):
-        own = [rows[k] for k in part]
+    for k in np.unique(group):
+        own = [row for row, g in zip(rows, group, strict=True) if g == k]
         n = sum(row["n"] for row in own)
         means = {k: sum(row["n"] * row[k] for row in own) / n for k in ("dose", "effect", "harm")}
         out.append({"n": n, **means})
@@ -111,10 +114,10 @@ def harm_at(problem: Problem, arm: int, certified: float, rows: list[dict[str, A
             return None
         slope = sum(r["n"] * r["dose"] * r["harm"] for r in rows) / square
         return {"value": slope * certified, "n": sum(r["n"] for r in rows), "how": "by the line through its readings"}
-    below = [r for r in rows if r["dose"] <= certified * (1 + 1e-9) + 1e-12]
+    below = [r for r in rows if r["dose"] <= certified + 1e-9 * (1 + abs(certified))]
     if not below:
         return None
-    label = problem.arms[arm].label(below[-1]["dose"])
+    label = said(problem.arms[arm], below[-1]["dose"])
     return {"value": below[-1]["harm"], "n": below[-1]["n"], "how": f"mean of {below[-1]['n']:,} at {label}"}
 
 
@@ -127,19 +130,20 @@ def board(view: View) -> dict[str, Any]:
     for i, it in enumerate(p.arms):
         standing = "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])]
         low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
-        safe, reason = float(verdict.safe[0, i]), verdict.reason(i)
+        safe = float(verdict.safe[0, i])
         arms.append(
             {
                 "arm": it.name,
                 "standing": standing,
                 "words": STANDING[standing],
-                "certified": it.label(safe) if math.isfinite(safe) else "none",
+                "certified": said(it, safe) if math.isfinite(safe) else "none",
+                "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
                 "safe": safe,
                 "harm": harm_at(p, i, safe, at[i]),
                 "lower": low if math.isfinite(low) else None,
                 "upper": high if math.isfinite(high) else None,
                 "readings": by[i],
-                "why": reason.partition(": ")[2] if standing not in ("active",) else _so_far(reason),
+                "why": so_far(verdict, i) if standing == "active" else verdict.reason(i).partition(": ")[2],
                 "points": grouped(at[i]),
                 "max": it.largest if math.isfinite(it.largest) else None,
                 "labels": [str(x) for x in it.labels] if it.labels else None,
@@ -151,7 +155,7 @@ def board(view: View) -> dict[str, Any]:
         "sentence": sentence(view),
         "holds": view.trouble is None,
         "trouble": view.trouble,
-        "recommendation": view.design.recommendation(view.state).words(p),
+        "recommendation": brief(view.design.recommendation(view.state).words(p)),
         "limit": p.limit,
         "ceiling": p.ceiling,
         "slack": p.slack,
@@ -166,7 +170,7 @@ def board(view: View) -> dict[str, Any]:
         "awaiting": len(view.awaiting()),
         "arms": arms,
         "next": [
-            {"arm": it.name, "dose": it.label(given.dose[i]), "n": given.n[i]}
+            {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]}
             | {"open": sum(view.harm[s] != view.harm[s] and s not in view.gone for s in given.of[i])}
             for i, it in enumerate(p.arms)
             if given.n[i]
@@ -180,19 +184,23 @@ def board(view: View) -> dict[str, Any]:
     }
 
 
-def _so_far(reason: str) -> str:
-    """`active: value -inf to inf, largest safe dose 0.2 to inf` for people."""
-    text = reason.partition(": ")[2]
-    value, _, dose = text.partition(", largest safe dose ")
-    low, _, high = value.removeprefix("value ").partition(" to ")
-    safe, _, unsafe = dose.partition(" to ")
-    if low == "-inf":
-        said = "nothing is known of its value yet"
-    else:
-        said = f"value at least {low}" + (f", at most {high}" if high != "inf" else "")
-    return said + f"; no harm above what is allowed up to dose {safe}" + (
-        f", too much above {unsafe}" if unsafe not in ("inf", safe) else ""
-    )
+def brief(text: str, most: int = 300) -> str:
+    return text if len(text) <= most else text[:most].rpartition(", ")[0] + " …"
+
+
+def so_far(verdict: Any, arm: int) -> str:
+    """What is known of an arm that is still in, in words."""
+    it = verdict.problem.arms[arm]
+    low, high, safe, unsafe = (float(getattr(verdict, k)[0, arm]) for k in ("lower", "upper", "safe", "unsafe"))
+    known = f"value at least {low:.3g}" + (f", at most {high:.3g}" if math.isfinite(high) else "")
+    dose = f"shown to be safe up to {said(it, safe)}" if safe > it.start else f"begins at {said(it, safe)}"
+    over = f", too harmful above {said(it, unsafe)}" if safe < unsafe < min(it.largest, HUGE) else ""
+    return (known if math.isfinite(low) else "nothing is known of its value yet") + f"; {dose}{over}"
+
+
+def said(arm: Any, dose: float) -> str:
+    """A dose for people, with a minus sign that is one."""
+    return str(arm.label(dose)) if arm.labels else str(arm.label(dose)).replace("-", "\N{MINUS SIGN}")
 
 
 def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
@@ -215,10 +223,12 @@ def story(view: View) -> list[dict[str, Any]]:
     verdicts = [view.design.verdict(s) for s in states]
     out = []
     for arm in shown(view):
-        rows = {
+        rows: dict[str, list[Any]] = {
             key: [_n(getattr(v, key)[0, arm]) for v in verdicts] for key in ("lower", "upper", "safe")
-        } | {"subjects": [int(upto[k]) for k in picked]}
+        }
+        rows["subjects"] = [int(upto[k]) for k in picked]
         gave = [(int(upto[k]), c.dose[arm], c.n[arm]) for k, c in enumerate(closed) if c.n[arm]]
+        rows["allowed"] = [_n(math.nan if (x := closed[k].certified[arm]) is None else x) for k in picked]
         step = max(len(gave) // POINTS, 1)
         left = next((int(upto[k]) for k, v in zip(picked, verdicts, strict=True) if int(v.standing[0, arm])), None)
         out.append({"arm": view.problem.names[arm], "index": arm, "given": gave[::step], "out": left, **rows})
@@ -242,7 +252,7 @@ def since(view: View, seq: int) -> list[dict[str, Any]]:
     rows = []
     for i, it in enumerate(view.problem.arms):
         was, is_ = (STANDING[STANDINGS[int(v.standing[0, i])]] for v in (then, now))
-        a, b = (it.label(float(v.safe[0, i])) for v in (then, now))
+        a, b = (said(it, float(v.safe[0, i])) for v in (then, now))
         changes = [f"{was} → {is_}"] if was != is_ else []
         changes += [f"certified dose {a} → {b}"] if a != b else []
         if changes:
@@ -251,4 +261,4 @@ def since(view: View, seq: int) -> list[dict[str, Any]]:
 
 
 def _n(x: Any) -> float | None:
-    return float(x) if math.isfinite(x) else None
+    return float(x) if math.isfinite(x) and abs(x) < HUGE else None

@@ -16,11 +16,11 @@ def n(x: float) -> str:
     return f"{x:.1f}".rstrip("0").rstrip(".")
 
 
-def number(x: Any) -> str:
+def number(x: Any, digits: int = 4) -> str:
     """A number as people read it; a name as it is."""
     if x is None:
         return "?"
-    return x if isinstance(x, str) else f"{x:.4g}".replace("-", "\N{MINUS SIGN}")
+    return x if isinstance(x, str) else f"{x:.{digits}g}".replace("-", "\N{MINUS SIGN}")
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -145,7 +145,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                 axes.line([(x[0], board["ceiling"]), (x[1], board["ceiling"])], "ceiling")
             axes.line([(x[0], board["limit"]), (x[1], board["limit"])], "limit")
             _, at = axes.at(0, board["limit"])
-            axes.text(52 + 300, at - 5, f"limit {number(board['limit'])}", "end", "limit-text")
+            axes.text(356, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
         most = max((p["n"] for p in points), default=1)
         for a in shown:
             colour = f"c{a['index'] % COLOURS}"
@@ -169,20 +169,24 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
     """One arm over time: doses given and the certified dose above, bounds on its value below."""
     top = Axes((46, 14, 204, 74), (0, ends["subjects"]), ends["dose"])
     low = Axes((46, 104, 204, 74), (0, ends["subjects"]), ends["value"])
-    top.grid()
+    top.grid(x_name="" if ends["known"] else "subjects")
     low.grid(x_name="subjects")
-    top.parts = [p for p in top.parts if 'text-anchor="middle"' not in p]
+    if ends["known"]:
+        top.parts = [p for p in top.parts if 'text-anchor="middle"' not in p]
     most = max((k for _, _, k in arm["given"]), default=1)
     colour = f"c{arm['index'] % COLOURS}"
     for at, dose, k in arm["given"]:
         top.dot(at, dose, 1.5 + 2.5 * math.sqrt(k / most), f"dot {colour}")
+    if arm["allowed"] != arm["safe"]:
+        top.steps(arm["subjects"], arm["allowed"], "allowed")
     top.steps(arm["subjects"], arm["safe"], "certified")
     low.band(arm["subjects"], arm["lower"], arm["upper"], "band")
-    for axes in (top, low):
+    drawn = (top, low) if ends["known"] else (top,)
+    for axes in drawn:
         if arm["out"] is not None:
             axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
     words = f"{arm['arm']}: doses given with the certified dose, and bounds on its value, over {ends['subjects']:,} subjects"
-    return svg(256, 212, words, top, low, kind="chart story")
+    return svg(256, 212 if ends["known"] else 112, words, *drawn, kind="chart story")
 
 
 def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]:
@@ -190,21 +194,15 @@ def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]
     if not arms:
         return []
     dose = [d for a in arms for _, d, _ in a["given"]] + [s for a in arms for s in a["safe"] if s is not None]
-    value = [v for a in arms for key in ("lower", "upper") for v in a[key] if v is not None]
+    late = len(arms[0]["subjects"]) // 2  # the wide bounds of the first cohorts would flatten all that came later
+    value = [v for a in arms for key in ("lower", "upper") for v in a[key][late:] if v is not None]
     ends = {
         "subjects": max(max(a["subjects"]) for a in arms) * 1.04,
         "dose": _span(dose),
-        "value": _span(_middle(value)),
+        "value": _span(value),
+        "known": bool(value),
     }
     return [(a, story_picture(a, ends)) for a in arms]
-
-
-def _middle(values: list[float]) -> list[float]:
-    """Without the widest bounds of the first cohorts, which would flatten all that came later."""
-    if len(values) < 20:
-        return values
-    ordered = sorted(values)
-    return ordered[len(ordered) // 10 : -max(len(ordered) // 10, 1)]
 
 
 def harm_bar(value: float | None, limit: float, ceiling: float) -> Markup:
@@ -261,7 +259,7 @@ def curves(problem: Any, scenario: Any) -> Markup:
                 axes.line([(axes.x[0], p.ceiling), (axes.x[1], p.ceiling)], "ceiling")
             axes.line([(axes.x[0], p.limit), (axes.x[1], p.limit)], "limit")
             _, at = axes.at(0, p.limit)
-            axes.text(352, at - 5, f"limit {number(p.limit)}", "end", "limit-text")
+            axes.text(356, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
         for i in range(min(len(p.arms), 12)):
             points = list(zip(dose[:, i].tolist(), values[:, i].tolist(), strict=True))
             axes.line(points, f"curve c{i % COLOURS} d{i // COLOURS}")

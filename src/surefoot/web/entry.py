@@ -130,7 +130,7 @@ def tell(part: str, ask: Ask = needs(*ENTER)) -> Response:
         row |= {k: f.fields.get(k, "") for k in ("effect", "harm", "confirm", "given")} | {"other": f.fields.get("dose", "")}
         if not ask.htmx:
             raise
-        return ask.site.render(ask, "row.html", 422, row=row, study=study.name, row_error=str(error), due=bool(f.field("due")))
+        return ask.site.render(ask, "row.html", 422, row=row, study=study.name, row_error=str(error), late=bool(f.field("due")))
     ask.site.hub.heads.pop(study.name, None)
     said = "harm told, effect due" if given["effect"] is None and not f.field("due") else "told"
     if ask.htmx:

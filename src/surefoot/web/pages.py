@@ -218,7 +218,7 @@ def content(event: Any) -> str:
     said = []
     for key, x in data.items():
         if key not in ("versions", "digest", "safe", "standing", "out", "by"):
-            said.append(f"{key} {json.dumps(x, ensure_ascii=False)}")
+            said.append(f"{key} {x:.6g}" if isinstance(x, float) else f"{key} {json.dumps(x, ensure_ascii=False)}")
     text = ", ".join(said).replace('"', "")
     return text if len(text) <= 160 else text[:160].rpartition(" ")[0] + " …"
 
