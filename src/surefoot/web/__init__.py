@@ -10,6 +10,6 @@ except ImportError as error:
 
     raise SurefootError("the page needs more than the core: pip install surefoot[web]") from error
 
-from .app import create_app, serve
+from .app import create_app, demonstrate, serve
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "demonstrate", "serve"]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ..problem import SurefootError
 from .access import ADMIN, Refused
-from .gate import ANY, COOKIE, Ask, needs
+from .gate import ANY, COOKIE, Ask, fresh_key, needs
 
 router = APIRouter(include_in_schema=False)
 
@@ -53,7 +53,8 @@ def logout(ask: Ask = needs(*ANY)) -> Response:
 @router.get("/first")
 def first_page(ask: Ask = needs()) -> Response:
     """The secret of the link is behind a # and never sent; a script moves it into the form."""
-    return ask.site.render(ask, "first.html", wrong="", name="", first=not ask.site.access.has_admin())
+    first = not ask.site.access.has_admin()
+    return ask.site.render(ask, "first.html", wrong="", name="", first=first, demo_password=fresh_key())
 
 
 @router.post("/first")
@@ -66,7 +67,8 @@ def first(ask: Ask = needs()) -> Response:
     except SurefootError as error:
         status = 403 if isinstance(error, Refused) else 422
         first = not access.has_admin()
-        return ask.site.render(ask, "first.html", status, wrong=str(error), name=f.get("name", ""), first=first)
+        more = {"name": f.get("name", ""), "demo_password": fresh_key()}
+        return ask.site.render(ask, "first.html", status, wrong=str(error), first=first, **more)
     return ask.site.set_session(ask.site.back("/", f"Welcome, {name}."), access.begin(name))
 
 

@@ -127,7 +127,8 @@ def write(ask: Ask, study: Study, body: Body | None, do: Callable[[], Any]) -> R
     def done() -> Any:
         found = do()
         ask.site.hub.heads.pop(study.name, None)
-        return {"done": found if isinstance(found, int) else True, **head(study)}
+        done = {"done": found if isinstance(found, int) else True}
+        return done if ask.me.role == ENTRY else done | head(study)
 
     return once(ask, body, done)
 

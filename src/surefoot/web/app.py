@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import tempfile
+import threading
 import webbrowser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -235,20 +236,27 @@ def serve(
     access = app.state.site.access
     if new_admin or not access.has_admin():
         address = f"{base}/first#{access.link(None, 'start of the server')}"
-        print("This link makes an admin. It works once, for a day; nobody else should see it:")
+        print("This link lets you in." if demo else "This link makes an admin. It works once, for a day; show it to nobody:")
     print(address, flush=True)
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, date_header=True,
         proxy_headers=False, timeout_graceful_shutdown=2, ssl_certfile=certificate, ssl_keyfile=private_key,
         h11_max_incomplete_event_size=32_768,
     )  # fmt: skip
-    server = uvicorn.Server(config)
     if browse:
-        import threading
-
         threading.Timer(1.0, webbrowser.open, (address,)).start()
-    server.run()
+    uvicorn.Server(config).run()
 
 
-def dumps(data: Any) -> str:
-    return json.dumps(data, allow_nan=False)
+def demonstrate(**options: Any) -> None:
+    """The page on a temporary database, with a study whose subjects arrive while one watches."""
+    from .demo import Arrivals, begin
+
+    with tempfile.TemporaryDirectory(prefix="surefoot-demo-") as folder:
+        db = begin(Path(folder))
+        arrivals = Arrivals(db)
+        arrivals.start()
+        try:
+            serve(db, demo=True, **options)
+        finally:
+            arrivals.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -218,9 +219,10 @@ def story(view: View) -> list[dict[str, Any]]:
     if not closed:
         return []
     upto = np.cumsum([given.size for given in closed])
-    picked = sorted(set(np.linspace(0, len(closed) - 1, min(POINTS, len(closed))).astype(int).tolist()))
+    step = 1 << max(math.ceil(math.log2(len(closed) / POINTS)), 0)  # so that most moments are the same next time
+    picked = sorted({*range(0, len(closed), step), len(closed) - 1})
     states = [view.state if k + 1 == len(view.before) else view.before[k + 1] for k in picked]
-    verdicts = [view.design.verdict(s) for s in states]
+    verdicts = [_verdict(view, s) for s in states]
     out = []
     for arm in shown(view):
         rows: dict[str, list[Any]] = {
@@ -229,10 +231,22 @@ def story(view: View) -> list[dict[str, Any]]:
         rows["subjects"] = [int(upto[k]) for k in picked]
         gave = [(int(upto[k]), c.dose[arm], c.n[arm]) for k, c in enumerate(closed) if c.n[arm]]
         rows["allowed"] = [_n(math.nan if (x := closed[k].certified[arm]) is None else x) for k in picked]
-        step = max(len(gave) // POINTS, 1)
         left = next((int(upto[k]) for k, v in zip(picked, verdicts, strict=True) if int(v.standing[0, arm])), None)
-        out.append({"arm": view.problem.names[arm], "index": arm, "given": gave[::step], "out": left, **rows})
+        out.append({"arm": view.problem.names[arm], "index": arm, "given": gave[:: max(len(gave) // POINTS, 1)], "out": left, **rows})
     return out
+
+
+_seen: dict[int, tuple[Any, Any]] = {}  # states that are alive -> their verdicts
+
+
+def _verdict(view: View, state: Any) -> Any:
+    """Bounds take a while, and those of the past do not change."""
+    kept = _seen.get(id(state))
+    if kept is None or kept[0]() is not state:
+        if len(_seen) > 20_000:
+            _seen.clear()
+        kept = _seen[id(state)] = weakref.ref(state), view.design.verdict(state)
+    return kept[1]
 
 
 def shown(view: View) -> list[int]:

@@ -13,6 +13,7 @@
     }
     first.elements.link.value = link;
     first.addEventListener("submit", () => sessionStorage.removeItem("link"));
+    if (link && first.dataset.demo !== undefined) first.requestSubmit();
   }
 
   // What was typed is kept until it was told, whatever happens to the page or the connection.
