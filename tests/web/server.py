@@ -8,15 +8,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import argon2
 import httpx
 import uvicorn
 
 from surefoot import Study, case
 from surefoot.study import simulated
 from surefoot.web import create_app
+from surefoot.web.access import _users
 from surefoot.web.gate import Safety
 
 PASSWORD = "correct horse battery"
@@ -27,18 +30,28 @@ class Server:
 
     def __init__(self, url: str, app: Any):
         self.url, self.app, self.site = url, app, app.state.site
+        self.clients: list[httpx.Client] = []
 
-    def client(self, **options: Any) -> httpx.Client:
-        headers = {"sec-fetch-site": "same-origin"}
-        return httpx.Client(base_url=self.url, headers=headers, follow_redirects=True, timeout=60, **options)
+    def client(self, headers: dict[str, str] | None = None, **options: Any) -> httpx.Client:
+        headers = {"sec-fetch-site": "same-origin"} | (headers or {})
+        options = {"base_url": self.url, "headers": headers, "follow_redirects": True, "timeout": 60} | options
+        self.clients.append(httpx.Client(**options))
+        return self.clients[-1]
 
     def person(self, name: str, role: str, site: str | None = None) -> httpx.Client:
         """Somebody of that role, logged in."""
         if name not in [user.name for user in self.site.access.users()]:
-            self.site.access.redeem(self.site.access.add_user(name, role, site, "test"), name, PASSWORD)
+            self.site.access.add_user(name, role, site, "test")
+            self.site.access._do(_users.update().where(_users.c.name == name).values(password=hashed()))
         client = self.client()
         client.cookies.set("surefoot", self.site.access.begin(name))
         return client
+
+
+@cache
+def hashed() -> str:
+    """Of the password that all have: argon2 is slow on purpose."""
+    return argon2.PasswordHasher().hash(PASSWORD)
 
 
 def token(client: httpx.Client, page: str = "/") -> str:
@@ -60,12 +73,17 @@ def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **optio
     thread.start()
     while not server.started:
         time.sleep(0.01)
+    running = Server(f"http://127.0.0.1:{held.getsockname()[1]}", app)
     try:
-        yield Server(f"http://127.0.0.1:{held.getsockname()[1]}", app)
+        yield running
     finally:
+        for client in running.clients:
+            client.close()
         server.should_exit = True
         thread.join(10)
         held.close()
+        running.site.access.engine.dispose()
+        running.site.hub.journal.engine.dispose()
 
 
 def play(db: Path | str, name: str, kind: str, arms: int | None = None, most: int | None = None, **options: Any) -> Study:
