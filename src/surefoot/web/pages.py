@@ -114,7 +114,11 @@ def _board(ask: Ask, study: Study) -> tuple[int, Markup]:
             )
         )  # fmt: skip
 
-    return site.hub.worked_out(study, "board", make)
+    seq, html = site.hub.worked_out(study, "board", make)
+    if seq < site.hub.head(study.name)[0]:  # worked out a moment ago, for an event before: the page asks once more
+        again = '<span hx-get="/study/{}/board" hx-trigger="load delay:1s" hx-target="#board"></span>'
+        html += Markup(again).format(path_of(study.name))
+    return seq, html
 
 
 @router.get("/study/{part}/stream")

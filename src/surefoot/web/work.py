@@ -12,6 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..study.rehearsal import rehearse
 from ..study.text import to_csv
 from .board import doses
 
+FARTHEST = 20_000  # subjects that a forecast looks ahead
 MEMORY = 4 << 30  # bytes that one may take
 Say = Callable[[float, str], None]
 
@@ -34,13 +36,20 @@ def preview(say: Say, url: str, study: str, most: int = 6) -> Any:
     it = Study.open(url, study, actor="page")
     rows = it.preview()
     names = list(dict.fromkeys(row["arm"] for row in rows))
+    for name in names:
+        effects = sorted({row["effect"] for row in rows if row["arm"] == name})
+        for row in rows:
+            if row["arm"] == name:
+                row["middle"] = row["effect"] == effects[len(effects) // 2]
     return {"seq": it.look(lambda view: view.seq), "arms": names[:most], "left_out": max(len(names) - most, 0),
             "rows": [row for row in rows if row["arm"] in names[:most]]}  # fmt: skip
 
 
-def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None = None, parts: int = 20) -> Any:
-    """Subjects still to go: if things are as they were read so far, or as scenarios in TOML say."""
+def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None = None, parts: int = 5) -> Any:
+    """Subjects still to go: if things are as they were read so far, or as scenarios in TOML say. Trials that would take
+    more than FARTHEST are given up there."""
     it = Study.open(url, study, actor="page")
+    it.look(_within_reach)
     if text:
         scenarios = _scenarios(text)
     else:
@@ -54,7 +63,13 @@ def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None
             say((k + j / len(sizes)) / len(scenarios), f"{scenario.name}: {sum(sizes[:j]):,} of {trials:,}")
             rows.append(it.forecast(scenario, size, seed=1000 * k + j)[0])
         out.append(_together(rows, sizes, scenario.name))
-    return {"forecasts": out}
+    return {"forecasts": out, "farthest": FARTHEST}
+
+
+def _within_reach(view: View) -> None:
+    """An end to every trial. The view is of this process alone."""
+    view.problem = view.problem.but(budget=min(view.problem.budget, view.subjects + FARTHEST))
+    view.state = replace(view.state, problem=view.problem)
 
 
 def _together(rows: list[dict[str, Any]], sizes: list[int], name: str) -> dict[str, Any]:
