@@ -21,7 +21,7 @@ from surefoot.designs.base import RUNNING, STOPPED, Outcome
 from surefoot.scenario import Linear
 from surefoot.scenario import Table as Points
 from surefoot.study.checker import Given, Record
-from surefoot.study.fold import default
+from surefoot.study.published import default
 from surefoot.study.watch import Watches
 
 MOST = 1500  # subjects of a study

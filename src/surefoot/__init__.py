@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from .catalogue import CASES, case
 from .characteristics import Characteristics
-from .designs import DESIGNS, Design, make
+from .designs import DESIGNS, Cohort, Design, Outcome, Policy, Verdict, make
 from .problem import Arm, Noise, Problem, SurefootError
+from .registry import register
 from .scenario import Scenario, load
-from .simulate import simulate
+from .simulate import Result, simulate
 
 if TYPE_CHECKING:
     from .client import Client as Client
@@ -19,14 +20,20 @@ __all__ = [
     "DESIGNS",
     "Arm",
     "Characteristics",
+    "Cohort",
     "Design",
     "Noise",
+    "Outcome",
+    "Policy",
     "Problem",
+    "Result",
     "Scenario",
     "SurefootError",
+    "Verdict",
     "case",
     "load",
     "make",
+    "register",
     "simulate",
 ]
 

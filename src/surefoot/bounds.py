@@ -168,6 +168,31 @@ def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:
     return m
 
 
+# Bets that squares are small: how many times larger sigma^2 is than what they seem to say, less 1, halved
+SPREADS = np.array([0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)])
+
+
+def sigma_upper(free: Array, squares: Array, alpha: float, steps: int = 3) -> Array:
+    """An upper confidence sequence for the sigma of normal readings: P(bound < sigma at any time) <= alpha.
+
+    `squares` is a sum of squared distances of readings from the mean of their cohort, and `free` that of their numbers,
+    less 1 for every cohort: squares / sigma^2 is chi-square, so exp(-g squares / sigma^2) (1 + 2 g)^(free/2) is a
+    martingale for every g > 0, and so is its mean over g in SPREADS. Its log falls with y = 1/sigma^2 and is convex, so
+    that Newton's method stays below the root where it begins below it, as one g alone does. Infinite at first.
+    """
+    xp = array_namespace(free)
+    g = xp.reshape(like(free, SPREADS), (-1, *[1] * free.ndim))
+    goal, some = float(np.log(len(SPREADS) / alpha)), squares > 0
+    q, rest = xp.where(some, squares, 1.0), 0.5 * free * xp.log1p(2 * g)
+    y = xp.max((rest - goal) / (g * q), axis=0)  # where one g alone gets there
+    some = some & (y > 0)
+    y = xp.where(some, y, 1.0)
+    for _ in range(steps):
+        log_total, x = log_sum(rest - g * q * y)
+        y = y + (log_total - goal) / added(x * g * q)
+    return xp.where(some, 1 / xp.sqrt(xp.where(some, y, 1.0)), xp.inf)
+
+
 def rate_upper(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4) -> Array:
     """An upper confidence sequence for m where binary readings have means m * dose: P(bound < m at any time) <= alpha.
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Arm, Noise, Problem, SurefootError, choice
+from .problem import Arm, Noise, Problem, SurefootError
+from .registry import Registry
 from .scenario import Array, Curve, Emax, Linear, Logistic, Scenario, Table
 
 Made = tuple[Problem, Scenario]
@@ -31,7 +32,11 @@ class Case:
     family: bool = False  # whether it has instances: 0, 1, 2, ...
 
 
-CASES: dict[str, Case] = {}
+def _a_case(thing: Any) -> str | None:
+    return None if isinstance(thing, Case) else "a surefoot.catalogue.Case"
+
+
+CASES: Registry[Case] = Registry("scenarios", {}, _a_case)
 
 
 def case(name: str, arms: int | None = None, *, instance: int | None = None, **changes: Any) -> Made:
@@ -39,7 +44,7 @@ def case(name: str, arms: int | None = None, *, instance: int | None = None, **c
 
     `instance` is for the random families: the same number gives the same instance, everywhere; 0 by default.
     """
-    it = CASES[choice("scenario", name, CASES)]
+    it = CASES[name]
     if arms is not None and (isinstance(arms, bool) or not isinstance(arms, int) or arms < 2):
         raise SurefootError(f"arms must be a whole number of at least 2; got {arms!r}")
     if it.fixed and arms not in (None, it.arms):
@@ -58,7 +63,7 @@ def case(name: str, arms: int | None = None, *, instance: int | None = None, **c
 
 def _case(name: str, arms: int = 5, **flags: bool) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
     def add(make: Callable[..., Made]) -> Callable[..., Made]:
-        CASES[name] = Case(name, " ".join((make.__doc__ or "").split()), make, arms, **flags)
+        CASES.add(Case(name, " ".join((make.__doc__ or "").split()), make, arms, **flags))
         return make
 
     return add

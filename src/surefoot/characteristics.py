@@ -15,6 +15,7 @@ from .designs.base import ENDINGS
 from .problem import Problem
 from .simulate import DOSE_BINS, Array, Result
 
+ABOVE = ("above_limit", "above_ceiling")
 SIDE_BY_SIDE = 4  # more results than these are shown one a row
 
 
@@ -45,6 +46,7 @@ class Characteristics:
         return {
             "scenario": r.scenario.name,
             "design": r.design.name,
+            "label": r.design.label,
             "arms": len(p.arms),
             "delta": p.delta,
             "slack": p.slack,
@@ -66,7 +68,8 @@ class Characteristics:
             }
             | ({"of_least": float(pulls.mean()) / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
-            "pulls_by_dose": self._by(r.by_arm.sum(axis=0), dose_ranges()),
+            "pulls_by_dose": self._by_dose(),
+            **({"pulls_by_level": self._levels()} if p.shape == "levels" else {}),
             "named_best": self._share(named & ~r.wrong),
             "recommended_best": self._share((r.recommended >= 0) & r.good[np.maximum(r.recommended, 0)]),
             "recommended_over_limit": self._share(r.recommended_over),
@@ -78,7 +81,8 @@ class Characteristics:
                 "pulls_share": over / total,
                 "pulls": over / r.trials,
                 "mean_excess": float(r.excess.sum()) / over if over else 0.0,
-            },
+            }
+            | ({"above_ceiling": sum(x["above_ceiling"] for x in self.by_level)} if p.shape == "levels" else {}),
             "certified": {"share": float(share.mean()) if len(share) else None},
             "decisions": {"mean": float(r.rounds.mean()), "max": int(r.rounds.max())},
             "endings": {ENDINGS[k]: int((r.ending == k).sum()) for k in range(1, len(ENDINGS))},
@@ -87,6 +91,32 @@ class Characteristics:
 
     def _by(self, sums: Array, names: Sequence[str]) -> dict[str, float]:
         return {name: float(x) / self.result.trials for name, x in zip(names, sums, strict=True)}
+
+    def _by_dose(self) -> dict[str, float]:
+        """By dose range; with ordered levels by which level it is."""
+        sums = self.result.by_arm.sum(axis=0)
+        ordered = self.result.problem.shape == "levels"
+        return self._by(sums, [f"level {k + 1}" for k in range(len(sums))] if ordered else dose_ranges())
+
+    def _levels(self) -> dict[str, dict[str, dict[str, float]]]:
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for row in self.by_level:
+            found.setdefault(row["arm"], {})[row["level"]] = {k: row[k] for k in ("harm", "pulls", *ABOVE)}
+        return found
+
+    @cached_property
+    def by_level(self) -> list[dict[str, Any]]:
+        """Subjects a trial at every level of every arm, its true mean harm, and how many of them that is too many for:
+        above the limit, and above the ceiling (limit + slack)."""
+        r, p, found = self.result, self.result.problem, []
+        near = 1e-9 * max(abs(p.limit), 1e-300)
+        harm = r.scenario.harms(np.minimum(np.arange(r.by_arm.shape[1])[:, None], p.largest))
+        for i, arm in enumerate(p.arms):
+            for k, label in enumerate(arm.labels or ()):
+                n, h = float(r.by_arm[i, k]) / r.trials, float(harm[k, i])
+                over = {"above_limit": n * (h > p.limit + near), "above_ceiling": n * (h > p.ceiling + near)}
+                found.append({"arm": arm.name, "level": str(label), "harm": h, "pulls": n} | over)
+        return found
 
     def _rate(self, bad: Array, word: str) -> dict[str, Any]:
         count, trials = int(bad.sum()), self.result.trials
@@ -136,7 +166,10 @@ class Characteristics:
             ),
             (promise, rate["failed"] + ("; no arm was named" if _silent(n) else "")),
             ("wrong arm", rate["wrong"]),
-            (f"any pull above {ceiling}", rate["unsafe"]),
+            (
+                f"any pull above {ceiling}" if "pulls_by_level" not in n else "any level given that may not be",
+                rate["unsafe"],
+            ),
             (
                 "pulls above the limit",
                 f"{n['over_limit']['pulls_share']:.2%}, by {n['over_limit']['mean_excess']:.3g} on average",
@@ -147,7 +180,22 @@ class Characteristics:
             ),
             ("endings", ", ".join(f"{name} {count:,}" for name, count in n["endings"].items() if count)),
             ("pulls by arm", ", ".join(_few([f"{k} {v:,.0f}" for k, v in n["pulls_by_arm"].items()]))),
-            ("pulls by dose, start to largest safe", ", ".join(f"{k} {v:,.0f}" for k, v in n["pulls_by_dose"].items())),
+            *self._dose_rows(),
+        ]
+
+    def _dose_rows(self) -> list[tuple[str, str]]:
+        n = self.numbers
+        by = ", ".join(f"{k} {v:,.0f}" for k, v in n["pulls_by_dose"].items())
+        if "pulls_by_level" not in n:
+            return [("pulls by dose, start to largest safe", by)]
+        over = [
+            ", ".join(_few([f"{x['arm']} at {x['level']} {x[key]:,.1f}" for x in self.by_level if x[key]]))
+            for key in ABOVE
+        ]
+        return [
+            ("pulls by level", by),
+            ("pulls above the limit, by level", over[0] or "none"),
+            ("pulls above limit + slack, by level", over[1] or "none"),
         ]
 
     @property
@@ -173,7 +221,7 @@ def brief(table: Characteristics) -> dict[str, str]:
     pulls, over = n["pulls"], n["over_limit"]
     return {
         "scenario": n["scenario"],
-        "design": n["design"],
+        "design": n["label"],
         "at most": f"{n['budget']:,}" if n["budget"] else "the end",
         "best arm named": named,
         "recommended": recommended,
@@ -186,6 +234,7 @@ def brief(table: Characteristics) -> dict[str, str]:
     }
 
 
+FIRST_TO_GO = ("median / 90%", "recommended dose above the limit", "promised", "over the limit", "best arm named")
 ASKED = ("named_best", "recommended_best", "recommended_over_limit")
 
 
@@ -201,7 +250,7 @@ def to_markdown(tables: Sequence[Characteristics]) -> str:
         cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
     columns = [dict(_plain(t)) for t in tables]
-    head = [f"{t.numbers['scenario']}, {t.numbers['design']}" + _at_most(t) for t in tables]
+    head = [f"{t.numbers['scenario']}, {t.numbers['label']}" + _at_most(t) for t in tables]
     lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
     lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
     return "\n".join(lines) + "\n"
@@ -242,22 +291,20 @@ def _flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def to_rich(tables: Sequence[Characteristics]) -> Any:
-    from rich.table import Table
+    """For a terminal: a column a result, as many side by side as fit; of many results, a row a result."""
+    from .tables import Fit
 
     first, names = tables[0].numbers, list(dict.fromkeys(t.numbers["scenario"] for t in tables))
     title = f"{', '.join(names)}: {first['arms']} arms, delta {first['delta']:g}"
     title += f", {first['trials']:,} trials, seed {first['seed']}"
     if len(tables) > SIDE_BY_SIDE:
         rows = [brief(one) for one in tables]
-        table = Table(*rows[0], title=title, title_justify="left")
-        for row in rows:
-            table.add_row(*row.values())
-        return table
+        return Fit(rows, title, FIRST_TO_GO, "scenario", "a wider terminal, or --format markdown, csv or json")
     heads = [
-        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["design"] + _at_most(t) for t in tables
+        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["label"] + _at_most(t) for t in tables
     ]
-    table = Table("", *heads, title=title, title_justify="left")
+    heads = [head + f" ({k})" * (heads[:k].count(head) > 0) for k, head in enumerate(heads)]
     columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]
-    for key in _keys(columns):
-        table.add_row(key, *(column.get(key, "") for column in columns))
-    return table
+    return Fit(
+        [{"": key} | {h: c.get(key, "") for h, c in zip(heads, columns, strict=True)} for key in _keys(columns)], title
+    )

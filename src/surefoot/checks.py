@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+MANY = 15  # names that an error lists
 SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided without overflow; the others are refused
 
 
@@ -18,6 +19,8 @@ class SurefootError(ValueError):
 
 def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
     """`value` as a float, or an error that says what came and what was needed."""
+    if type(value) is float and -SIZE <= value <= SIZE and above == least == -math.inf:
+        return value  # most are: readings
     need = ("finite" if finite else "a number") + (f" and above {above:g}" if above > -math.inf else "")
     need += f" and at least {least:g}" if least > -math.inf else ""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
@@ -38,7 +41,8 @@ def choice(name: str, value: Any, options: Iterable[str]) -> Any:
     if value not in options:
         near = difflib.get_close_matches(str(value), options, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise SurefootError(f"{name} must be one of {', '.join(options)}; got {value!r}{hint}")
+        some = options if len(options) <= MANY else [*options[:MANY], f"... ({len(options)} in all)"]
+        raise SurefootError(f"{name} must be one of {', '.join(some)}; got {value!r}{hint}")
     return value
 
 
@@ -48,3 +52,11 @@ def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None
         raise SurefootError(f"{where} must be a table of keys and values; got {data!r}")
     for key in data:
         choice(f"a key of {where}", key, keys)
+
+
+def between(low: float, high: float, form: str = ".4g") -> str:
+    """An interval in words: `0.2 to 0.5`, `≥ 0.2` where it has no upper end, `unknown` where it has neither."""
+    known = [math.isfinite(x) for x in (low, high)]
+    if all(known):
+        return f"{low:{form}} to {high:{form}}"
+    return f"≥ {low:{form}}" if known[0] else f"≤ {high:{form}}" if known[1] else "unknown"

@@ -8,20 +8,21 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum, auto
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
-from .designs import DESIGNS, Design, default, make
-from .problem import Problem, SurefootError
+from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
+from .problem import Problem, SurefootError, choice
 from .scenario import Scenario, has_truth, load, load_all
 from .simulate import Result
 from .simulate import simulate as run
+from .tables import Fit
 
 app = typer.Typer(
     name="surefoot",
@@ -184,6 +185,7 @@ def compare(
     shape = problems[0][0].shape
     clinic = shape == "levels" and all(p.noises[1].binary for p, _ in problems)  # what is used today, beside ours
     fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and (clinic or kind().guarantee)]
+    fitting += policies(shape)
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
     names = [name.strip() for name in designs.split(",")] if designs else fitting
@@ -232,7 +234,7 @@ def plan(
 @app.command()
 def advise(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
-    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 40, seed: Seed = 0,
+    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 16, seed: Seed = 0,
     arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
     instance: Instance = None, as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -265,7 +267,12 @@ def check(
     """Try to break the guarantee: every scenario of the catalogue, and what happens outside the assumptions.
 
     Exit code 1 if, where the assumptions hold, the 99% upper bound on the failure rate is above delta anywhere."""
-    chosen = [make(design)] if design else [kind() for kind in DESIGNS.values()]
+    if design:
+        name, options = find(design)
+        chosen = [make(name, **options)]
+    else:
+        chosen = [kind() for kind in DESIGNS.values()]
+        chosen += [make(kind.on, policy=name) for name, kind in POLICIES.items()]
     rows = []
     for one in (one for one in chosen if one.guarantee or design):
         for name, it in CASES.items():
@@ -277,26 +284,19 @@ def check(
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
-        show = Table(
-            "design",
-            "scenario",
-            "pulls",
-            "best named",
-            "wrong",
-            "unsafe",
-            "failed, 99% upper bound",
-            "promised",
-            "kept",
-        )
+        shown = []
         for row in sorted(rows, key=lambda row: not row["claim"]):
-            kept = ("[red]no[/]" if row in broken else "yes") if row["claim"] else "[dim]outside[/]"
-            show.add_row(
-                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['named_best']['rate']:.1%}",
-                f"{row['wrong']['rate']:.3%}",
-                f"{row['unsafe']['rate']:.3%}", f"{row['failed']['upper']:.3%}",
-                f"{row['delta']:.0%}" if row["claim"] else "", kept,
-            )  # fmt: skip
-        console.print(show)
+            kept = "yes" if row not in broken else "[red]no[/]" if row["failed"]["rate"] > row["delta"] else "not shown"
+            kept = kept if row["claim"] else "[dim]outside[/]"
+            shown.append({
+                "scenario": row["scenario"], "design": row["label"], "kept": kept,
+                "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
+                "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
+                "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": f"{row['named_best']['rate']:.0%}",
+                "pulls": f"{row['pulls']['mean']:,.0f}",
+            })  # fmt: skip
+        drop = ("best named", "pulls", "wrong", "unsafe", "promised")
+        console.print(Fit(shown, "Failed: wrong arm or unsafe pull", drop, "design", "a wider terminal, or --json"))
     if broken:
         raise typer.Exit(1)
 
@@ -325,34 +325,92 @@ def scenarios(as_json: Json = False) -> None:
         print_json({"scenarios": rows})
         return
     for claim, title in ((True, "the guarantee holds"), (False, "outside the assumptions: nothing is claimed")):
-        table = Table("scenario", "shape", "arms", "about", title=title, title_justify="left")
-        for row in rows:
-            if row["claim"] is claim:
-                table.add_row(row["name"], row["shape"], str(row["arms"]), row["about"])
-        console.print(table)
+        kept = ("shape", "arms", "about")
+        shown = [{"scenario": row["name"]} | {k: str(row[k]) for k in kept} for row in rows if row["claim"] is claim]
+        console.print(Fit(shown, title, more="--json"))
 
 
 @app.command()
 def designs(as_json: Json = False) -> None:
     """List the designs and their options."""
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "shape": kind.shape,
-            "guarantee": kind().guarantee,
-            "about": " ".join((kind.__doc__ or "").split()),
-            "options": kind().options,
-        }
-        for name, kind in DESIGNS.items()
-    ]
+    made = [(name, kind(), kind, DESIGNS) for name, kind in DESIGNS.items()]
+    chosen = [(name, make(kind.on, policy=name), kind, POLICIES) for name, kind in POLICIES.items()]
+    rows, others = (
+        [
+            {
+                "name": name,
+                "shape": one.shape,
+                "guarantee": one.guarantee,
+                "about": " ".join((kind.__doc__ or "").split()),
+                "options": one.options,
+                "from": registry.origin(name),
+            }
+            for name, one, kind, registry in group
+        ]
+        for group in (made, chosen)
+    )
     if as_json:
-        print_json({"designs": rows})
+        print_json({"designs": rows, "policies": [{"on": POLICIES[row["name"]].on, **row} for row in others]})
         return
-    table = Table("design", "shape", "guarantee", "options (--set)", "about")
-    for row in rows:
-        known = ", ".join(f"{key}={value}" for key, value in row["options"].items())
-        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", known, row["about"])
-    console.print(table)
+    for title, group in (("Designs", rows), ("Policies on the evidence of a design", others)):
+        shown = [
+            {
+                "design": row["name"], "shape": row["shape"], "guarantee": "yes" if row["guarantee"] else "no",
+                "from": row["from"], "about": escape(row["about"]),
+                "options (--set)": escape(", ".join(f"{key}={value}" for key, value in row["options"].items())),
+            }
+            for row in group
+        ]  # fmt: skip
+        if shown:
+            console.print(Fit(shown, title))
+
+
+@app.command()
+def schema() -> None:
+    """The JSON Schema of a problem file, for editors: `surefoot schema > surefoot.schema.json`."""
+    from .schema import json_schema
+
+    print_json(json_schema())
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    shape: Annotated[str | None, typer.Option(help="linear, monotonic or levels.")] = None,
+    arms: Annotated[str | None, typer.Option(help="Names, commas between.")] = None,
+    limit: Limit = None, slack: Slack = None, delta: Delta = None,
+    effect: Annotated[str | None, typer.Option(help="Standard deviation of the effect reading, or yes-no.")] = None,
+    harm: Annotated[str | None, typer.Option(help="Standard deviation of the harm reading, or yes-no.")] = None,
+    start: Annotated[float | None, typer.Option(help="A dose known to be safe.")] = None,
+    largest: Annotated[float | None, typer.Option("--max", help="The largest dose.")] = None,
+    lipschitz: Annotated[float | None, typer.Option(help="How fast harm can rise with the dose.")] = None,
+    levels: Annotated[str | None, typer.Option(help="Levels, commas between.")] = None,
+    truth: Annotated[bool, typer.Option(help="With curves to simulate with, as a first guess.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:  # fmt: skip
+    """Write a commented problem file. What is not given by a flag is asked for on a terminal, and else the usual."""
+    from .new import QUESTIONS, asked, write
+    from .problem import Shape
+    from .schema import read
+
+    given = {"arms": arms, "limit": limit, "slack": slack, "delta": delta, "effect": effect, "harm": harm}
+    given |= {"start": start, "max": largest, "lipschitz": lipschitz, "levels": levels}
+    if file.exists() and not force:
+        raise SurefootError(f"{file} is there already: choose another name, or --force")
+    shape = choice("shape", shape or _answer(*QUESTIONS["shape"]), get_args(Shape))
+    answers = {"shape": shape} | {
+        key: _answer(*QUESTIONS[key]) if given[key] is None else str(given[key]) for key in asked(shape)[1:]
+    }
+    try:
+        file.write_text(write(answers, truth), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot write {file}: {error}") from error
+    read(file)
+    console.print(f"Wrote {file}. Next: surefoot advise {file}", highlight=False, soft_wrap=True)
+
+
+def _answer(question: str, usual: str) -> str:
+    return str(typer.prompt(question, usual)) if sys.stdin.isatty() else usual
 
 
 @app.command()
@@ -398,8 +456,8 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
     try:
         from .study import demo
         from .study.checker import THEOREMS
-        from .study.fold import default as live_default
-        from .study.fold import theorem_of
+        from .study.published import default as live_default
+        from .study.published import theorem_of
     except SurefootError:
         return None
     live = design if theorem_of(design) in THEOREMS else make(live_default(problem.shape))

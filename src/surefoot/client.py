@@ -56,7 +56,7 @@ class Client:
     ) -> Client:
         """A new study on the server; `more` as for `Study.create`."""
         client = cls(url, token, name)
-        from .study.fold import plain
+        from .study.published import plain
 
         asked: dict[str, Any] = {"name": name, "problem": plain(problem), **more}
         if isinstance(design, Design):
@@ -78,7 +78,9 @@ class Client:
     def studies(self) -> list[str]:
         """The names of all studies there."""
         names: list[str] = []
-        while some := self._send("GET", f"/studies?limit=1000&after={quote(names[-1] if names else '', safe='')}")["studies"]:
+        while some := self._send("GET", f"/studies?limit=1000&after={quote(names[-1] if names else '', safe='')}")[
+            "studies"
+        ]:
             names += some
             if len(some) < 1000:
                 break
@@ -139,9 +141,9 @@ class Client:
 
     def tell(
         self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None,
-        confirm: str | None = None,
+        confirm: str | None = None, **block: Any,
     ) -> None:  # fmt: skip
-        body = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm}
+        body = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm, **block}
         self._send("POST", self._at("/readings"), _plain(body))
 
     def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]]) -> int:
@@ -157,9 +159,10 @@ class Client:
         self._send("POST", self._at("/return"), {"ids": list(ids), "reason": why})
 
     def correct(
-        self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None, confirm: bool = False
-    ) -> None:
-        body = {"id": id, "effect": effect, "harm": harm, "dose": dose, "reason": reason, "confirm": confirm}
+        self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
+        confirm: bool = False, **block: Any,
+    ) -> None:  # fmt: skip
+        body = {"id": id, "effect": effect, "harm": harm, "dose": dose, "reason": reason, "confirm": confirm, **block}
         self._send("POST", self._at("/correct"), _plain(body))
 
     def pause(self, reason: str) -> None:

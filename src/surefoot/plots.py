@@ -90,7 +90,7 @@ def pulls_data(results: Iterable[Result]) -> list[Pulls]:
     """One line a design, from results on problems with different numbers of arms."""
     groups: dict[str, list[Result]] = {}
     for result in results:
-        groups.setdefault(result.design.name, []).append(result)
+        groups.setdefault(result.design.label, []).append(result)
     return [
         pulls_line(
             name, [len(r.problem.arms) for r in rs], [r.pulls for r in rs], [r.ending == BUDGET_SPENT for r in rs]
@@ -178,7 +178,7 @@ def regret_data(result: Result, at: Array | None = None) -> Regret:
         before = np.searchsorted(t.pulls[k, :rounds], at, side="right")
         rows.append(np.concatenate([[start], guessed[k, :rounds]])[before])
     ended = np.nan if np.any(result.ending == BUDGET_SPENT) else float(result.pulls.mean())
-    return regret_curve(result.design.name, at, result.truth.value.max() - np.array(rows), ended)
+    return regret_curve(result.design.label, at, result.truth.value.max() - np.array(rows), ended)
 
 
 def axis_of(most: int, points: int = 200) -> Array:

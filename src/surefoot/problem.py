@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import SurefootError, choice, known_keys, number
-from .noise import Noise, noises_to_dict, parse_noises
+from .noise import Bounded, Noise, noises_to_dict, parse_noises
 
 Shape = Literal["linear", "monotonic", "levels"]
 Signals = Literal["any", "independent"]
@@ -183,6 +183,8 @@ class Problem:
             if (self.shape == "levels") != (arm.labels is not None):
                 need = "levels and no start dose" if self.shape == "levels" else "a start dose"
                 raise SurefootError(f"arm {arm.name!r} needs {need} in the {self.shape} shape; got {arm.to_dict()}")
+            if linear and any(isinstance(noise, Bounded) and noise.low != 0 for noise in self.noises):
+                raise SurefootError("bounded readings begin at low = 0 in the linear shape, where lines go through 0")
             if linear:
                 number(f"arm {arm.name!r}: start in the linear shape", arm.start, above=0)
             if not linear and math.isinf(arm.max):
@@ -226,6 +228,11 @@ class Problem:
         return self.noise
 
     @property
+    def squares(self) -> bool:
+        """Whether the evidence wants to know how the readings of a cohort vary, beside their sums."""
+        return not all(noise.known for noise in self.noises)
+
+    @property
     def ceiling(self) -> float:
         """The harm that no pull may exceed: the limit, plus the slack where there is one."""
         return self.limit + (self.slack or 0.0)
@@ -264,7 +271,9 @@ class Problem:
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read a problem file. A scenario file serves too: its hidden truth (curves and the like) is left out."""
-        data = read_toml(path)
+        from .schema import read
+
+        data = read(path)
         arms = data.get("arms")
         if isinstance(arms, list) and all(isinstance(arm, dict) for arm in arms):
             data["arms"] = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in arms]

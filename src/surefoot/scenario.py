@@ -6,7 +6,7 @@ A Design never sees a Scenario. Outcomes are drawn exactly for whole cohorts: th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import SurefootError, choice, known_keys, number
-from .noise import Noise, draw_sums, noises_to_dict, parse_noises
+from .noise import Noise, draw_squares, draw_sums, noises_to_dict, parse_noises
 from .problem import HIDDEN, Problem, read_toml
+from .registry import Registry
 
 Array = NDArray[Any]
 Curve = Callable[[Array], Array]
@@ -84,7 +85,14 @@ class Table:
         return np.interp(dose, self.dose, self.value)
 
 
-CURVES: dict[str, type] = {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}
+def _a_curve(thing: Any) -> str | None:
+    good = isinstance(thing, type) and is_dataclass(thing) and "__call__" in vars(thing)
+    return None if good else "a dataclass that can be called with an array of doses"
+
+
+CURVES: Registry[type] = Registry(
+    "curves", {"linear": Linear, "logistic": Logistic, "emax": Emax, "table": Table}, _a_curve
+)
 
 
 class Curves:
@@ -221,13 +229,15 @@ class Scenario:
             steep = np.diff(g, axis=0) > problem.lipschitz * np.diff(dose, axis=0) + slack
             rules["harm rises faster than the Lipschitz constant"] = np.any(steep, axis=0)
         for key, y, noise in (("effect", f, self.noises(problem)[0]), ("harm", g, self.noises(problem)[1])):
-            if noise.binary:
-                rules[f"{key} of a binary reading leaves [0, 1]"] = np.any((y < 0) | (y > 1), axis=0)
+            if noise.worst is not None:
+                low, high = noise.worst
+                said = "a binary reading leaves [0, 1]" if noise.binary else f"a bounded one leaves [{low:g}, {high:g}]"
+                rules[f"{key} of {said}"] = np.any((y < low) | (y > high), axis=0)
         for rule, broken in rules.items():
             if np.any(broken):
                 found.append(f"{rule} ({', '.join(n for n, b in zip(problem.names, broken, strict=True) if b)})")
         for key, actual, told in zip(("effect", "harm"), self.noises(problem), problem.noises, strict=True):
-            if actual.scale > told.scale:
+            if told.known and actual.scale > told.scale:
                 found.append(f"{key} noise has sigma {actual.scale:g}, declared {told.scale:g}")
         if self.drift:
             found.append(f"harm drifts by {self.drift:g} with every 1,000 pulls")
@@ -249,14 +259,18 @@ class Scenario:
     def draw(
         self, rng: np.random.Generator, problem: Problem, dose: Array, n: Array, pulls: Array
     ) -> tuple[Array, ...]:
-        """Sums of the effects and harms of `n` pulls at `dose`, (trials, arms) each, and the mean harm at those doses.
+        """Sums of the effects and harms of `n` pulls at `dose`, (trials, arms) each, the mean harm at those doses, and
+        where the problem wants them the squares (see `Outcome`).
 
         `pulls` (trials,): how many were made before, for the drift; a cohort has the drift of its middle.
         """
         f, g = self.effects(dose), self.harms(dose)
         if self.drift:
             g = g + self.drift * (pulls + 0.5 * n.sum(axis=1))[:, None] / 1000
-        return *draw_sums(rng, n, (f, g), self.noises(problem), self.correlation), g
+        if not problem.squares:
+            return *draw_sums(rng, n, (f, g), self.noises(problem), self.correlation), g
+        effect, harm, *squares = draw_squares(rng, n, (f, g), self.noises(problem), self.correlation)
+        return effect, harm, g, *squares
 
     # TOML
     def to_dict(self, problem: Problem) -> dict[str, Any]:
@@ -327,7 +341,9 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
 def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     """One problem and its truths: that of its arms, if they have curves, and one for each of `[[scenarios]]`, with a
     `name` and `[[scenarios.arms]]`. What a scenario does not say is as in the rest of the file."""
-    data, problem = read_toml(path), Problem.load(path)
+    from .schema import read
+
+    data, problem = read(path), Problem.load(path)
     shown = {key: value for key, value in data.items() if key in HIDDEN and key != "scenarios"}
     parts = data.get("scenarios", [])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
@@ -336,6 +352,11 @@ def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     if not parts or all("effect" in arm and "harm" in arm for arm in data["arms"]):
         found.append(_truth(problem, data["arms"], shown, Path(path).stem))
     for k, part in enumerate(parts, 1):
+        if misplaced := {"effect", "harm"} & part.keys():
+            raise SurefootError(
+                f"scenario {k}: {' and '.join(sorted(misplaced))} belong to its arms; write "
+                "[[scenarios.arms]] with a name, effect and harm for each"
+            )
         known_keys(f"scenario {k}", part, ["name", "arms", *(key for key in HIDDEN if key != "scenarios")])
         arms = _merged(f"scenario {k}", problem, data["arms"], part.get("arms", []))
         hidden = shown | {key: value for key, value in part.items() if key in HIDDEN}

@@ -62,7 +62,7 @@ class Result:
     unsafe_pulls: Array  # above the limit, plus slack where there is one
     over_pulls: Array  # above the limit
     excess: Array  # harm above the limit, summed over those pulls
-    by_arm: Array  # (arms, DOSE_BINS + 1): pulls summed over trials, by dose range
+    by_arm: Array  # (arms, DOSE_BINS + 1): pulls summed over trials, by dose range; with ordered levels (arms, levels)
     seconds: float
     trace: Trace | None = None
 
@@ -189,7 +189,7 @@ def play(
     }
     out |= {"winner": np.full(trials, -1), "safe": np.full(trials, np.nan), "excess": np.zeros(trials)}
     out |= {"recommended": np.full(trials, -1), "dose": np.full(trials, np.nan), "p": np.ones(trials)}
-    by_arm = np.zeros((len(problem.arms), DOSE_BINS + 1))
+    by_arm = np.zeros((len(problem.arms), DOSE_BINS + 1) if problem.shape != "levels" else problem.levels.shape)
     rows = np.arange(trials)  # which trials are still in the batch
     state, story = design.start(problem, trials, xp), _Story() if trace else None
     while True:
@@ -206,8 +206,9 @@ def play(
         u = xp.asarray(randomness.random((trials, design.draws))[rows]) if design.draws else None
         cohort = design.ask(state, u)
         dose, n = _numpy(cohort.dose), _numpy(cohort.n)
-        effect, harm, mean_harm = scenario.draw(noise, problem, dose, n, _numpy(state.pulls))
-        state = design.tell(state, cohort, Outcome(cohort.n, xp.asarray(effect), xp.asarray(harm)))
+        effect, harm, mean_harm, *squares = scenario.draw(noise, problem, dose, n, _numpy(state.pulls))
+        effect, harm, *squares = (xp.asarray(x) for x in (effect, harm, *squares))
+        state = design.tell(state, cohort, Outcome(cohort.n, effect, harm, tuple(squares) or None))
 
         over = np.where(mean_harm > limit, n, 0)
         if over.any():
@@ -238,14 +239,21 @@ def _record(out: dict[str, Any], rows: Array, verdict: State, design: Design) ->
 
 
 def _count_doses(by_arm: Array, problem: Problem, truth: Truth, dose: Array, n: Array) -> None:
-    """Add pulls by arm and by part of the way from the start to the largest safe dose; the last part lies above it."""
+    """Add pulls by arm and by part of the way from the start to the largest safe dose; the last part lies above it.
+    Ordered levels are counted one by one."""
+    if problem.shape == "levels":
+        _add(by_arm, np.clip(dose, 0, problem.largest).astype(np.int64), n)
+        return
     width = np.where(np.isnan(truth.dose), 0.0, truth.dose - problem.starts)
     with np.errstate(divide="ignore", invalid="ignore"):
         part = DOSE_BINS * (dose - problem.starts) / width
     part = np.where(np.isnan(part), 0, np.clip(part, 0, DOSE_BINS - 1))
     above = np.isnan(truth.dose) | (dose > truth.dose * (1 + 1e-12 * np.sign(truth.dose)))
-    part = np.where(above, DOSE_BINS, part).astype(np.int64)
-    at = part + (DOSE_BINS + 1) * np.arange(len(problem.arms))
+    _add(by_arm, np.where(above, DOSE_BINS, part).astype(np.int64), n)
+
+
+def _add(by_arm: Array, part: Array, n: Array) -> None:
+    at = part + by_arm.shape[1] * np.arange(len(by_arm))
     by_arm += np.bincount(at.ravel(), weights=n.ravel(), minlength=by_arm.size).reshape(by_arm.shape)
 
 

@@ -339,7 +339,8 @@ class JournalSuite:
         assert len(other.read("one")) == 1
 
     def test_a_newer_format_is_refused(self, url: str) -> None:
-        from .study.journal import VERSION, Journal
+        from .study.journal import Journal
+        from .study.rows import VERSION
 
         journal = Journal(url, create=True)
         with journal.writing("one") as now:

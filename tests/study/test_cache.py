@@ -14,7 +14,7 @@ from surefoot import make
 from surefoot.designs import DESIGNS
 from surefoot.study import Study, cache
 from surefoot.study.checker import THEOREMS
-from surefoot.study.fold import theorem_of
+from surefoot.study.published import theorem_of
 
 from .subjects import problem, run, subjects
 

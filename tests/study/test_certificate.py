@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from surefoot import Study
-from surefoot.study.journal import ORIGIN, Event, dumps
+from surefoot.study.checker import ORIGIN, Event
+from surefoot.study.rows import dumps
 from surefoot.study.verify import check, differences
 
 from .subjects import problem, run, subjects

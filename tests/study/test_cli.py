@@ -153,7 +153,7 @@ def test_a_newer_journal(cli: Terminal) -> None:
 def test_at_80_columns_no_word_is_broken(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     """Of ask, status and log: every word that is printed is one that was meant."""
     from surefoot import Arm, Noise, Problem
-    from surefoot.study import cli
+    from surefoot.study import terminal
 
     arms = tuple(Arm(f"acetylsalicylic-acid {k}", 0.2, 1.0) for k in "AB")
     p = Problem(arms, 1.0, "linear", Noise("gaussian", 0.2))
@@ -165,7 +165,7 @@ def test_at_80_columns_no_word_is_broken(tmp_path: Path, monkeypatch: Any, capsy
     other = Study.create(tmp_path / "s.db", "t", p, seed=1, actor="dr-montgomery")
     texts = {}
     for width in (80, 4_000):
-        monkeypatch.setattr(cli.console, "width", width)
+        monkeypatch.setattr(terminal.console, "width", width)
         for command in (["status", "--study", "s"], ["log", "--study", "s"], ["ask", "--study", "t"]):
             with pytest.raises(SystemExit, match="0"):
                 main(["study", *command, "--db", str(tmp_path / "s.db")])

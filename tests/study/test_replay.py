@@ -24,7 +24,8 @@ from hypothesis.stateful import (
 from surefoot import Study, SurefootError, make
 from surefoot.designs import DESIGNS
 from surefoot.study.checker import THEOREMS
-from surefoot.study.fold import View, theorem_of
+from surefoot.study.fold import View
+from surefoot.study.published import theorem_of
 
 from .subjects import Subjects, problem, subjects
 

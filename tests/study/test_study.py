@@ -17,7 +17,8 @@ from surefoot import Noise, Study, SurefootError, make
 from surefoot.designs import DESIGNS
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.study.checker import THEOREMS, Given
-from surefoot.study.fold import View, default, theorem_of
+from surefoot.study.fold import View
+from surefoot.study.published import default, theorem_of
 from surefoot.testing import arrays
 
 from .subjects import problem, run, subjects

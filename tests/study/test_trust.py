@@ -24,7 +24,8 @@ from surefoot.designs import linear_evidence as evidence_module
 from surefoot.designs import linear_policy
 from surefoot.designs.linear_evidence import LinearEvidence
 from surefoot.scenario import Linear, Table
-from surefoot.study import fold, journal, simulated
+from surefoot.study import published, rows, simulated
+from surefoot.study.checker import Broken
 from surefoot.study.fold import View
 from surefoot.study.keys import Key, countersign, signers
 from surefoot.study.text import distinct, skeleton
@@ -204,7 +205,7 @@ class TestAnotherVersion:
         people = subjects(problem())
         for _ in range(6):
             study.tell_many(people.rows(study.ask()))
-        monkeypatch.setattr(fold, "_digest", lambda module: "another")
+        monkeypatch.setattr(published, "_digest", lambda module: "another")
         monkeypatch.setattr(
             LinearEvidence, "certified", lambda self, s: np.where(s.safe > 0.2, s.safe * (1 - 1e-8), 0.2)
         )
@@ -222,7 +223,7 @@ class TestAnotherVersion:
     def test_of_its_text_alone_is_adopted(self, study: Study, monkeypatch: Any) -> None:
         with pytest.raises(SurefootError, match="nothing to adopt"):
             study.adopt("why not")
-        monkeypatch.setattr(fold, "_digest", lambda module: "another")
+        monkeypatch.setattr(published, "_digest", lambda module: "another")
         with pytest.raises(SurefootError, match="come out the same: adopt it"):
             study.ask()
         study.adopt("a comment was changed")
@@ -255,7 +256,7 @@ class TestTheFile:
     def test_nor_one_whose_hashes_were_made_anew(self, study: Study) -> None:
         opened = study.log()[-1]
         data = opened.data | {"dose": [0.9] * 3}
-        forged = opened._replace(payload=journal.dumps(data))
+        forged = opened._replace(payload=rows.dumps(data))
         study.journal.engine.dispose()
         with sqlite3.connect(str(study.journal.file)) as raw:
             raw.execute(
@@ -319,8 +320,8 @@ class TestTheFile:
             study.tell(a.id, 0.1, 0.1)
 
     def test_a_clock_that_goes_backwards(self, study: Study, monkeypatch: Any) -> None:
-        real = journal.now
-        monkeypatch.setattr(journal, "now", lambda: real() - timedelta(hours=1))
+        real = rows.now
+        monkeypatch.setattr(rows, "now", lambda: real() - timedelta(hours=1))
         study.tell(study.ask()[0].id, 0.1, 0.1)
         study.tell(study.ask()[0].id, 0.1, 0.1)
         notes = [e for e in study.log() if e.kind == "clock"]
@@ -659,7 +660,7 @@ def test_any_single_change_is_found(shape: str, tmp_path: Path) -> None:
         for step in path[:-1]:
             inner = inner[step]
         inner[path[-1]] = other(inner[path[-1]])
-        changed = [*events[:at], events[at]._replace(payload=journal.dumps(data)), *events[at + 1 :]]
+        changed = [*events[:at], events[at]._replace(payload=rows.dumps(data)), *events[at + 1 :]]
         for report in (check(changed), alone(changed)):
             assert not report["ok"] and report["event"] == at + 1, path
         assert not check(sealed(changed), checkpoint=note, keys=[key.public])["ok"], path
@@ -682,7 +683,7 @@ class TestCorrections:
         study = Study.create("sqlite://", "s", problem(), seed=1, plausible={"harm": [-1, 2]}, watch="warn")
         id = study.ask()[0].id
         study.tell(id, 0.1, 0.1)
-        with study._writing() as add, pytest.raises(fold.Broken, match="nobody confirmed"):
+        with study._writing() as add, pytest.raises(Broken, match="nobody confirmed"):
             add("corrected", {"id": 1, "harm": 7.0, "was": {"harm": 0.1}}, "typo")
 
 

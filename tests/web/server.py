@@ -34,8 +34,8 @@ class Server:
 
     def client(self, headers: dict[str, str] | None = None, **options: Any) -> httpx.Client:
         headers = {"sec-fetch-site": "same-origin"} | (headers or {})
-        options = {"base_url": self.url, "headers": headers, "follow_redirects": True, "timeout": 60} | options
-        self.clients.append(httpx.Client(**options))
+        how: dict[str, Any] = {"headers": headers, "follow_redirects": True, "timeout": 60} | options
+        self.clients.append(httpx.Client(base_url=self.url, **how))
         return self.clients[-1]
 
     def person(self, name: str, role: str, site: str | None = None) -> httpx.Client:
@@ -67,7 +67,9 @@ def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **optio
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", port))
-    config = uvicorn.Config(app, log_level="critical", proxy_headers=False, timeout_graceful_shutdown=1, server_header=False)
+    config = uvicorn.Config(
+        app, log_level="critical", proxy_headers=False, timeout_graceful_shutdown=1, server_header=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
     thread.start()
@@ -86,7 +88,9 @@ def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **optio
         running.site.hub.journal.engine.dispose()
 
 
-def play(db: Path | str, name: str, kind: str, arms: int | None = None, most: int | None = None, **options: Any) -> Study:
+def play(
+    db: Path | str, name: str, kind: str, arms: int | None = None, most: int | None = None, **options: Any
+) -> Study:
     """A study of a case, so many cohorts on; to its end where none are given."""
     problem, truth = case(kind, arms, **options.pop("changes", {}))
     study = Study.create(db, name, problem, actor="simulation", seed=8, watch="warn", **options)

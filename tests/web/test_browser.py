@@ -155,7 +155,9 @@ def test_each_role_sees_its_own(watch: Watch, many: Server) -> None:
             first.locator("button:has-text('Tell')").dblclick()
             page.wait_for_selector("li.done >> text=told: harm 0.2, effect 0.3")
     told = [e for e in many.site.hub.study("running").log() if "data entry" in e.actor]
-    assert [e.kind for e in told if e.kind not in ("opened", "ended")] == ["assigned", "told"], "a double click tells once"
+    assert [e.kind for e in told if e.kind not in ("opened", "ended")] == ["assigned", "told"], (
+        "a double click tells once"
+    )
 
 
 def test_typing_by_keyboard_through_accidents(watch: Watch, many: Server) -> None:
@@ -250,7 +252,7 @@ def test_nobody_is_kept_out(watch: Watch, many: Server) -> None:
     for scheme, width in (("light", 1280), ("dark", 390)):
         context = watch.context(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
         page = log_in(many, context, "boss", "admin")
-        arabic = f"/study/{[n for n in many.site.hub.journal.names() if n.startswith('د')][0]}"
+        arabic = f"/study/{next(n for n in many.site.hub.journal.names() if n.startswith('د'))}"
         for path in (*PAGES, arabic, "/login") if scheme == "light" else (*PAGES[:2], *PAGES[6:11], arabic):
             page.goto(many.url + path)
             assert page.evaluate("document.querySelector('h1').getBoundingClientRect().height") > 0
@@ -258,7 +260,14 @@ def test_nobody_is_kept_out(watch: Watch, many: Server) -> None:
             if "hundred" in path:
                 continue  # the same page, long
             page.evaluate(script)
-            rules = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+            rules = {
+                "resultTypes": ["violations"],
+                "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+            }
             found = page.evaluate("rules => axe.run(document, rules)", rules)["violations"]
-            said = [f"{v['id']}: {n['html'][:150]} {n.get('failureSummary', '')[:200]}" for v in found for n in v["nodes"][:2]]
+            said = [
+                f"{v['id']}: {n['html'][:150]} {n.get('failureSummary', '')[:200]}"
+                for v in found
+                for n in v["nodes"][:2]
+            ]
             assert not said, f"{path}, {scheme}: " + "\n".join(said)

@@ -50,7 +50,10 @@ def test_the_same_loop_on_a_file_and_on_a_server(tmp_path: Path) -> None:
     problem, truth = case("paper-linear", 3, budget=60)
     own = Study.create(tmp_path / "own.db", "it/1", problem, seed=4, actor="x")
     loop(own, problem, truth)
-    with serving(tmp_path / "served.db") as server, Client.create(server.url, robot(server), "it/1", problem, seed=4) as far:
+    with (
+        serving(tmp_path / "served.db") as server,
+        Client.create(server.url, robot(server), "it/1", problem, seed=4) as far,
+    ):
         loop(far, problem, truth)
         told = [[e.kind, e.payload] for e in far.log() if e.kind != "created"]
         assert told == [[e.kind, e.payload] for e in own.log() if e.kind != "created"]
@@ -151,7 +154,7 @@ def test_a_rehearsal_changes_nothing(tmp_path: Path) -> None:
     before = study.log()
     found = rehearse(tmp_path / "x.db", "x", "stop", actor="ann", reason="enough")
     assert found["standing"] == ["running", "stopped"] and study.log() == before
-    with pytest.raises(SurefootError, match="already|nothing to resume"):
+    with pytest.raises(SurefootError, match="nothing to resume"):
         rehearse(tmp_path / "x.db", "x", "resume", actor="ann", reason="on")
     first = study.readings()[0]["id"]
     found = rehearse(tmp_path / "x.db", "x", "correct", actor="ann", id=first, harm=50.0, reason="x")
@@ -167,7 +170,9 @@ def test_a_forecast_as_read_so_far(tmp_path: Path, kind: str, arms: int) -> None
     assert 0 < row["pulls"]["mean"] < 500
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", ".", "~1", "a~0/~", "100%", "دراسة", "a b?c#d&e", "back\\slash", "x" * 60])
+@pytest.mark.parametrize(
+    "name", ["a/b", "..", ".", "~1", "a~0/~", "100%", "دراسة", "a b?c#d&e", "back\\slash", "x" * 60]
+)
 def test_names_in_addresses(tmp_path: Path, name: str) -> None:
     assert "/" not in path_of(name) and name_of(httpx.URL(f"http://x/{path_of(name)}").path[1:]) == name
 

@@ -26,8 +26,9 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
 from ..arrays import Array, pick
+from ..checks import between
 from ..problem import Problem, Shape, SurefootError
-from .recommend import Estimates, Recommendation, supported
+from .recommend import Estimates, Recommendation, chances, supported, worth
 
 Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
 
@@ -52,11 +53,23 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms."""
+    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms.
+
+    `squares`, where the problem wants them: of effects and of harms, the sums of squared distances from their mean in
+    the cohort. `weight`, (trials, arms, 2), is set within a design: how much a reading counts (see `readings`).
+    """
 
     n: Array
     effect: Array
     harm: Array
+    squares: Any = None
+    weight: Array = None
+
+    def weighed(self, r: int) -> tuple[Array, Array]:
+        """How many effects (r = 0) or harms (r = 1) there are, and their sum, as they count."""
+        xp, total = array_namespace(self.n), (self.effect, self.harm)[r]
+        n = xp.astype(self.n, xp.float64)
+        return (n, total) if self.weight is None else (self.weight[..., r] * n, self.weight[..., r] * total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +131,14 @@ class Verdict:
                 f"beaten in round {int(self.out_round[at])}: its value is at most {float(self.out_upper[at]):.4g}, "
                 f"and {p.names[int(self.out_by[at])]}'s is at least {float(self.out_lower[at]):.4g}"
             )
-        best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
+        best = f"value {between(float(self.lower[at]), float(self.upper[at]))}"
         safe = label(float(self.safe[at]))
-        dose = f"largest safe dose {safe} to {label(float(self.unsafe[at]))}"
+        top = float(self.unsafe[at])
+        dose = f"largest safe dose {f'{safe} to {label(top)}' if top < 1e300 else f'≥ {safe}'}"
         if int(self.winner[trial]) == arm:
             if self.effect_lower is not None:
                 low, high = float(self.effect_lower[at]), float(self.effect_upper[at])
-                dose += f", effect at {safe} {low:.4g} to {high:.4g}"
+                dose += f", effect at {safe} {between(low, high)}"
             return f"{ENDINGS[int(self.ending[trial])] if int(self.ending[trial]) else 'winner'}: {best}, {dose}"
         return f"active: {best}, {dose}"
 
@@ -135,6 +149,7 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+    readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
 
 
 def take(batch: Batch, rows: Array) -> Batch:
@@ -181,11 +196,31 @@ class Design(ABC, Generic[S]):
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
     chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+    learns: ClassVar[bool] = False  # takes readings whose sigma nobody knows
 
     @property
     def options(self) -> dict[str, Any]:
         """What it is set by: `make(name, **options)` gives it again."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def usual(self) -> dict[str, Any]:
+        """Its options as they are by default."""
+        return type(self)().options
+
+    @property
+    def label(self) -> str:
+        """Its name and what is set otherwise than by default, as a command line takes it: `safeopt:grid=30`."""
+        usual = self.usual
+        said = {key: x for key, x in self.options.items() if isinstance(x, (str, int, float))}
+        return ":".join([self.name, *(f"{key}={x}" for key, x in said.items() if usual.get(key) != x)])
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # a dataclass would write one of its own
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {self.shape}, {'with' if self.guarantee else 'without'} a guarantee>"
 
     def but(self: D, **options: Any) -> D:
         """The same design with some options changed."""
@@ -217,6 +252,11 @@ class Design(ABC, Generic[S]):
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if problem.squares and not self.learns:
+            raise SurefootError(
+                f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
+                f"are surefoot-linear, surefoot-monotonic and surefoot-levels"
+            )
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
@@ -235,6 +275,7 @@ class Design(ABC, Generic[S]):
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
+        _check_squares(xp, state, outcome)
         running = state.ending == RUNNING
         outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
@@ -258,8 +299,9 @@ class Design(ABC, Generic[S]):
     def recommendation(self, state: S) -> Recommendation:
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
-        rank = xp.where(seems.effect > -1e300, seems.effect, -1e300)
-        rank = xp.where(state.standing == ACTIVE, rank, -xp.inf)
+        values, live = worth(state.problem, seems), state.standing == ACTIVE
+        expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
+        rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
         arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
         stopped = state.standing == STOPPED
@@ -269,7 +311,8 @@ class Design(ABC, Generic[S]):
 
         return Recommendation(
             arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
-            p=supported(against, stopped, arm), effect=of(seems.effect), harm=of(seems.harm),
+            p=supported(against, stopped, arm), chance=of(chances(values, ~stopped)),
+            effect=of(seems.effect), harm=of(seems.harm),
             effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
             harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),
             claims=xp.where(stopped, 0.0, xp.exp(-against)),
@@ -293,6 +336,16 @@ def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> N
     for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
         if not bool(xp.all(xp.isfinite(x) | ~came)):
             raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
+
+
+def _check_squares(xp: Any, state: State, outcome: Outcome) -> None:
+    if state.readings is None or not state.readings.problem.squares:
+        return
+    if outcome.squares is None:
+        raise SurefootError("sigma is not known here: an outcome needs its squares, a pair (of effects, of harms)")
+    for name, x in zip(("effect", "harm"), outcome.squares, strict=True):
+        if x.shape != outcome.n.shape or not bool(xp.all((x >= 0) & xp.isfinite(x) | (outcome.n <= 0))):
+            raise SurefootError(f"squares of {name} must be finite and 0 or more, one for every trial and arm")
 
 
 def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:

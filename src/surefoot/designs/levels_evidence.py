@@ -35,7 +35,7 @@ from ..problem import Problem
 from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .levels_wagers import FAR, NEAR, Terms, infimum, wager
-from .recommend import Estimates, interval, isotonic
+from .recommend import Estimates, interval, isotonic, normal, standard_error
 from .settle import conclude
 
 # Shares of delta: levels calm (an arm each), levels good (an arm each), stops and levels over the limit, the verdict
@@ -96,14 +96,15 @@ class LevelsEvidence(Evidence[LevelsState]):
         """With these readings in the sums of their levels; a dose that is no level is set aside."""
         xp = array_namespace(s.pulls)
         here = (cohort.dose[..., None] == like(s.safe, s.problem.levels)) & (outcome.n > 0)[..., None]
-        n, effect, harm = (
-            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0) for x in (outcome.n, outcome.effect, outcome.harm)
+        n, effect, harm, m, effects, k, harms = (
+            xp.where(here, xp.astype(x, xp.float64)[..., None], 0.0)
+            for x in (outcome.n, outcome.effect, outcome.harm, *outcome.weighed(0), *outcome.weighed(1))
         )
         staked = xp.astype(cohort.stakes > 0, xp.float64)[:, :, None, :]
-        reading = xp.stack([harm, harm, harm, effect, effect], axis=-1)
+        count, total = xp.stack([k, k, k, m, m], axis=-1), xp.stack([harms, harms, harms, effects, effects], axis=-1)
         return replace(
             s, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
-            count=s.count + n[..., None] * staked, total=s.total + reading * staked,
+            count=s.count + count * staked, total=s.total + total * staked,
         )  # fmt: skip
 
     def harms(self, s: LevelsState, stake: str, bound: float, prior: Mixture, above: bool) -> Array:
@@ -211,7 +212,18 @@ class LevelsEvidence(Evidence[LevelsState]):
         n, y, z, effect, harm = (xp.take_along_axis(x, at, axis=-1)[..., 0] for x in (s.n, s.effect, s.harm, f, g))
         effect = xp.where(xp.isnan(effect), -xp.inf, effect)
         ends = (interval(noise, x, n) for noise, x in zip(s.problem.noises, (y, z), strict=True))
-        return Estimates(level, effect, harm, *ends)
+        return Estimates(level, effect, harm, *ends, self.values(s, f, g))
+
+    def values(self, s: LevelsState, effect: Array, harm: Array) -> tuple[Array, Array, Array]:
+        """What the value of every arm may be: its effect at each level tried, by how likely that is to be its largest
+        safe one. No level that was not tried counts, so while arms climb this says too much."""
+        xp, p, level = array_namespace(s.pulls), s.problem, levels(s)
+        n = xp.maximum(s.n, like(s.safe, 0.3))
+        within = normal((p.limit - harm) / standard_error(p.noises[1], harm, n))
+        within = xp.where(level == 0, 1.0, xp.where(tried(s), within, 0.0))
+        within = xp.stack([xp.min(within[..., : k + 1], axis=-1) for k in range(s.n.shape[-1])], axis=-1)
+        after = xp.concat([within[..., 1:], xp.zeros_like(within[..., :1])], axis=-1)
+        return within - after, effect, standard_error(p.noises[0], effect, n)
 
 
 def from_top(x: Array) -> Array:
@@ -243,9 +255,17 @@ def means(s: LevelsState) -> tuple[Array, Array]:
 def seems_safe(s: LevelsState, harm: Array) -> Array:
     """The highest level tried whose estimated harm is at or below the limit; the first if there is none."""
     xp = array_namespace(s.pulls)
-    level = like(s.safe, [float(k) for k in range(s.n.shape[-1])])
-    tried = level <= xp.max(xp.where(s.n > 0, level, 0.0), axis=-1, keepdims=True)
-    return xp.max(xp.where(tried & (harm <= s.problem.limit), level, 0.0), axis=-1)
+    return xp.max(xp.where(tried(s) & (harm <= s.problem.limit), levels(s), 0.0), axis=-1)
+
+
+def levels(s: LevelsState) -> Array:
+    return like(s.safe, [float(k) for k in range(s.n.shape[-1])])
+
+
+def tried(s: LevelsState) -> Array:
+    """Levels up to the highest that was tried."""
+    xp, level = array_namespace(s.pulls), levels(s)
+    return level <= xp.max(xp.where(s.n > 0, level, 0.0), axis=-1, keepdims=True)
 
 
 def value(s: LevelsState) -> Array:

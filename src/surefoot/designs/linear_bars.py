@@ -33,6 +33,10 @@ class Pulls:
     effect: Array
     harm: Array
 
+    def times(self, weight: Array) -> Pulls:
+        """As if there were so many times as many."""
+        return Pulls(weight * self.n, self.dose, weight * self.effect, weight * self.harm)
+
 
 @dataclass(frozen=True)
 class Bets:

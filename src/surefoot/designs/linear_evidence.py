@@ -137,8 +137,8 @@ class LinearEvidence(Evidence[LinearState]):
         """At the dose where the estimated line of harm reaches the limit."""
         xp, p, (sy, sz) = array_namespace(state.pulls), state.problem, sigmas(state.problem)
         theta, mu, dose = slopes(p, state.data)
-        error = 1.96 * dose / xp.sqrt(xp.where(state.n > 0, state.data.v, 1e-12))
-        effect, harm = xp.where(state.n > 0, sy * theta * dose, -xp.inf), sz * mu * dose
+        error = 1.96 * dose / xp.sqrt(xp.where(state.data.v > 0, state.data.v, 1e-12))
+        effect, harm = xp.where(state.data.v > 0, sy * theta * dose, -xp.inf), sz * mu * dose
         ends = ((mean - s * error, mean + s * error) for mean, s in ((effect, sy), (harm, sz)))
         return Estimates(dose * like(dose, p.starts), effect, harm, *ends)
 
@@ -157,12 +157,14 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     stakes = xp.where(on, cohort.stakes, 0.0)
     own, led, arms = stakes[..., 0], stakes[..., 1], xp.arange(len(p.arms), device=device(s.dose))
     against = xp.where((led > 0)[..., None] | (arms[:, None] == arms), stakes[..., 2:], 0.0)
-    pulls = Pulls(n, dose, effects / sy, harms / sz)
-    wide = Pulls(*(x[..., None] for x in (n, dose, pulls.effect, pulls.harm)))
+    pulls = every = Pulls(n, dose, effects / sy, harms / sz)
+    if outcome.weight is not None:  # doses rest on harms; a bet with both readings takes both at the lesser weight
+        pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
+    wide = Pulls(*(x[..., None] for x in (pulls.n, dose, pulls.effect, pulls.harm)))
     raw = Pulls(n, dose, effects, harms)
     return replace(
         s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + harms,
-        data=s.data.add(pulls, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
+        data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
         shared=s.shared.add(wide, against),
         own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
         led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
@@ -173,6 +175,7 @@ def certify(s: LinearState, came: Array) -> LinearState:
     """Lemma 2: a dose that is safe for sure, and one above which none is. What was shown once stays shown."""
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     a0, largest, top = like(s.dose, p.starts), like(s.dose, p.largest), p.limit / sz
+    came = came & (s.data.v > 0)
     row, arm = xp.nonzero(came)
     sums = (xp.astype(s.n, xp.float64), s.dose, s.harms, s.data.v, s.data.z)
     n, dose, harms, v, z = (xp.take(xp.reshape(x, (-1,)), row * len(p.arms) + arm) for x in sums)
@@ -189,7 +192,7 @@ def certify(s: LinearState, came: Array) -> LinearState:
         s,
         safe=safe,
         unsafe=xp.where(came, xp.minimum(s.unsafe, unsafe), s.unsafe),
-        estimate=xp.where(s.n > 0, safe / a0 * sy * s.data.y / xp.where(s.n > 0, s.data.v, 1.0), -xp.inf),
+        estimate=xp.where(s.data.v > 0, safe / a0 * sy * s.data.y / xp.where(s.data.v > 0, s.data.v, 1.0), -xp.inf),
         harm_at_start=xp.where(came, xp.maximum(s.harm_at_start, lower * sz), s.harm_at_start),
     )
 
@@ -336,7 +339,7 @@ def either(line: Array, cap: Array, on_cap: Array) -> Array:
 def intervals(s: LinearState, goal: float) -> tuple[Array, Array]:
     """Bounds on every arm's value, by the bets with its own pulls: all bars that are not refuted lie between them."""
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
-    a0, v = like(s.dose, p.starts), xp.where(s.n > 0, s.data.v, 1.0)
+    a0, v = like(s.dose, p.starts), xp.where(s.data.v > 0, s.data.v, 1.0)
     certain, possible, capped, on_cap = (x[..., None] for x in reaches(s))
     floor = 0.1 / xp.sqrt(v)
     theta, mu = xp.maximum(s.data.y / v, floor), xp.maximum(s.data.z / v, floor)

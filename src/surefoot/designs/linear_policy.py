@@ -8,6 +8,7 @@ above 1: the condition that the best allocation fulfils (Bandyopadhyay, Juneja a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from array_api_compat import array_namespace, device
 
@@ -32,6 +33,8 @@ class LinearPolicy(Policy[LinearState]):
     """growth: an arm's next cohort is this share of its pulls and 20 more; cohort: and at least so many. growth=0 and
     cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
     """
+
+    on: ClassVar[str] = "surefoot-linear"
 
     growth: float = 0.025
     cohort: int = 1

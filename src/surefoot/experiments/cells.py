@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -19,10 +20,10 @@ import numpy as np
 
 from .. import __version__
 from ..catalogue import case
-from ..designs import DESIGNS, Cohort, Design, Outcome, Verdict, make
+from ..designs import DESIGNS, Cohort, Design, Outcome, Verdict, find, make
 from ..designs.base import ENDINGS, RUNNING
 from ..plots import axis_of
-from ..problem import Problem, SurefootError
+from ..problem import Problem
 from ..scenario import Scenario
 from ..simulate import Array, simulate
 
@@ -41,11 +42,8 @@ def settings(name: str, problem: Problem, scenario: Scenario) -> dict[str, Any]:
 
 def design_for(spec: str, problem: Problem, scenario: Scenario) -> Design:
     """A design from its name and options, such as `safeopt:expanders=lipschitz:grid=30`."""
-    name, *options = spec.split(":")
-    pairs = [option.partition("=") for option in options]
-    if bad := [option for option, pair in zip(options, pairs, strict=True) if not pair[1]]:
-        raise SurefootError(f"options of a design are written NAME:KEY=VALUE; got {bad[0]!r} in {spec!r}")
-    return make(name, **settings(name, problem, scenario) | {key: value for key, _, value in pairs})
+    name, options = find(spec)
+    return make(name, **settings(name, problem, scenario) | options)
 
 
 @cache
@@ -79,12 +77,13 @@ class Cell:
     code: str = ""  # by default that of now
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "code", self.code or code(self.design.split(":")[0]))
+        object.__setattr__(self, "code", self.code or code(find(self.design)[0]))
 
     @property
     def file(self) -> str:
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:10]
-        return f"{self.scenario}-{self.arms}-{self.design.replace(':', '_')}-{digest}.json"
+        design = re.sub(r"[:/]+", "_", self.design)
+        return f"{self.scenario}-{self.arms}-{design}-{digest}.json"
 
     def setup(self) -> tuple[Problem, Scenario, Design]:
         changes: dict[str, Any] = {"delta": self.delta, "budget": self.cap}

@@ -76,7 +76,7 @@ def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
     for cohort in reversed(view.cohorts[: given.number]):
         means = []
         for values in (view.effect, view.harm):
-            seen = [values[s] for s in cohort.of[arm] if values[s] == values[s]]
+            seen = [values[s] for s, i in cohort.subjects() if i == arm and values[s] == values[s]]
             means.append(math.fsum(seen) / len(seen) if seen else math.nan)
         if not math.isnan(sum(means)):
             return means[0], means[1]

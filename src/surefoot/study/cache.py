@@ -39,7 +39,6 @@ OURS: tuple[Any, ...] = (
     Sums,
     Alarm,
     checker.Given,
-    checker.Dose,
     checker.Shown,
     *THEOREMS.values(),
 )
@@ -56,6 +55,8 @@ def package() -> str:
 
 def dump(view: View) -> bytes:
     view.watches  # noqa: B018 (brought up to date, so that they are in it)
+    for given in view.cohorts:
+        vars(given).pop("arms", None)  # the seed gives them again
     out = io.BytesIO()
     _Pickler(out, view).dump({k: x for k, x in vars(view).items() if k not in ("problem", "design")})
     body = out.getvalue()

@@ -1,35 +1,31 @@
 """The fold: events in, what the study knows out. Pure: it reads no clock, no database and no hidden randomness.
 
-A `View` is the checker's `Record` with the design's state beside it. Three kinds of method:
-- `take` takes an event that is in the journal, and raises where it cannot follow;
-- `check_*` say whether an event that somebody wants to add may be added, and raise SurefootError where it may not;
-- `follow` says which event the present view calls for next: a cohort to open, a pause, an ending, or none.
+A `View` is the checker's `Record` with the design's state beside it, and what a study keeps that no theorem needs:
+who reserved what, requests that may come again, who may lift a pause. `take` takes an event that is in the journal, and
+raises where it cannot follow; `follow` says which event the present view calls for next: a cohort to open, a pause, an
+ending, or none.
 
-So a command is: check, add, then add what follows until nothing does, all in one transaction. Verifying is the same
-walk over events that are there already. Evidence comes from readings and from doses and stakes as they were published;
-the policy is asked only when a new cohort is to be opened, so that another version of it changes nothing that was
-concluded.
+So a command is: check it (`requests`), add, then add what follows until nothing does, all in one transaction. Verifying
+is the same walk over events that are there already. Evidence comes from readings and from doses and stakes as they were
+published; the policy is asked only when a new cohort is to be opened, so that another version of it changes nothing
+that was concluded.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
-import importlib
-import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..designs import DESIGNS, Design, make
+from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
-from ..problem import Problem, SurefootError, number
-from .checker import CLOSE, THEOREMS, Broken, Event, Given, Record, near
+from ..problem import Problem, SurefootError
+from .checker import CLOSE, Broken, Event, Given, Record, near, need
+from .published import certified, published, stakes_of, theorem_of
 from .watch import Watches
 
 MOST = 10_000_000  # assignments in one cohort; more is a sign of a problem in other units than its readings
@@ -45,18 +41,7 @@ class Assignment(NamedTuple):
     arm: str
     dose: Any  # a number, or what the level is called where there are ordered levels
     why: str
-
-
-@contextmanager
-def no_collecting() -> Iterator[None]:
-    """Leave garbage for later: a hundred thousand small objects are made and kept here, and none of them is garbage."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
+    n: int = 1  # how many subjects, where they are told as one block
 
 
 class View(Record):
@@ -65,12 +50,16 @@ class View(Record):
     def __init__(self, slip: float = CLOSE) -> None:
         super().__init__()
         self.slip = slip  # by how much what was certified may differ from what is computed here
+        self.reserved: dict[int, str] = {}  # subject -> for whom
+        self.keys: dict[str, str] = {}  # of requests -> payload
+        self.actors: set[str] = set()
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
         self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
         self._watches: Watches | None = None
+        self._first = 1  # no subject before it is open
 
     # Events that are in the journal
     def follow_up(self, events: Iterable[Event]) -> View:
@@ -80,6 +69,12 @@ class View(Record):
                 raise Broken(f"event {event.seq} was changed: its content does not have its hash")
             self.take(event)
         return self
+
+    def take(self, event: Event, data: dict[str, Any] | None = None) -> None:
+        super().take(event, data)
+        self.actors.add(event.actor)
+        if event.key is not None:
+            self.keys[event.key] = event.payload
 
     def _created(self, event: Event, data: dict[str, Any]) -> None:
         super()._created(event, data)
@@ -94,12 +89,35 @@ class View(Record):
 
     def _opened(self, event: Event, data: dict[str, Any]) -> None:
         super()._opened(event, data)
+        self._first = self.cohorts[-1].first
         self.before.append(self.state)
         self._compare(self.cohorts[-1], data["safe"])
 
+    @property
+    def ahead_state(self) -> Any:
+        """The design's state with cohorts whose effects are awaited, by their harms and the mean effects so far. Doses
+        rest on the former alone; the latter are for the policy, which may guess as it likes."""
+        state = self.state
+        for given in self.pending():
+            harms = self.harms(given)
+            expected = {at: (n, n * self._mean_effect(at[0]), *more) for at, (n, _, *more) in harms.items()}
+            for cohort, outcome in self._outcomes(given, state, expected):
+                state = self.design.tell(state, cohort, outcome)
+        return state
+
+    def _mean_effect(self, arm: int) -> float:
+        """Of the last cohorts that are complete."""
+        came = [
+            x
+            for given in self.cohorts[max(self.done - 50, 0) : self.done]
+            for (i, _), x in given.came.items()
+            if i == arm
+        ]
+        return math.fsum(x[1] for x in came) / math.fsum(x[0] for x in came) if came else 0.0
+
     def _compare(self, given: Given, safe: Sequence[float]) -> None:
         """Whether what was certified then is what this package computes."""
-        for arm, (then, now) in enumerate(zip(safe, certified(self.design, self.state), strict=True)):
+        for arm, (then, now) in enumerate(zip(safe, certified(self.design, self.ahead_state), strict=True)):
             if not self.trouble and abs(then - now) > self.slip * max(abs(then), abs(now)):
                 self.trouble = (
                     f"event {given.seq} certified {self.problem.names[arm]} up to {then!r}; "
@@ -111,6 +129,9 @@ class View(Record):
 
     def _corrected(self, event: Event, data: dict[str, Any]) -> None:
         super()._corrected(event, data)
+        given = self.open
+        if given and not self.find(data["id"]).closed and self.refusal(given.dose, given.n, given.stakes):
+            self.stale = True  # its doses rested on harms that were wrong
         self._watches = None
         self.fired.clear()
 
@@ -122,9 +143,30 @@ class View(Record):
         super()._paused(event, data)
         self._warned(event, data)
 
+    def _resumed(self, event: Event, data: dict[str, Any]) -> None:
+        own = self.lifts_own_alarm(event.actor) and len(self.actors | {event.actor}) > 1
+        need(not own, event.actor, "lifted a pause that followed from a reading of their own")
+        super()._resumed(event, data)
+
+    def lifts_own_alarm(self, actor: str) -> bool:
+        """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
+        by = (e.actor for e in self.paused if e.kind == "paused" and e.data.get("by") == "watch")
+        return self.setup["lift"] == "another" and actor in by
+
+    def _assigned(self, event: Event, data: dict[str, Any]) -> None:
+        for subject in data["ids"]:
+            free = subject not in self.reserved and subject not in self.gone and not self.find(subject).closed
+            need(free, subject, "is not free")
+            self.reserved[subject] = data["for"]
+
+    def _returned(self, event: Event, data: dict[str, Any]) -> None:
+        for subject in data["ids"]:
+            del self.reserved[subject]
+
     def close(self, given: Given) -> None:
         super().close(given)
         self.stale = False
+        self.before[given.number - 1] = self.state
         self.state = self._decide(given, self.state)
 
     def again(self, given: Given) -> None:
@@ -152,17 +194,17 @@ class View(Record):
             self.out.setdefault(arm, given.number)
         return state
 
-    def _outcomes(self, given: Given, state: Any) -> Iterator[tuple[Cohort, Outcome]]:
+    def _outcomes(self, given: Given, state: Any, came: Any = None) -> Iterator[tuple[Cohort, Outcome]]:
         """What came back, for the design: first what was given at another dose than assigned, on which nothing was
         staked, then the rest."""
-        main = self.released(given, state)
+        main, came, nothing = self.released(given, state), came or given.came, (0, *[0.0] * (4 if self.squares else 2))
         dose = main.dose[0].tolist()
-        others = [sorted(a for i, a in given.came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
+        others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
         for k in range(max(map(len, others))):
             at = [row[k] if k < len(row) else None for row in others]
-            came = [NOTHING if x is None else given.came[i, x] for i, x in enumerate(at)]
-            yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, came)
-        yield _told(dose, main.stakes, [given.came.get((i, a), NOTHING) for i, a in enumerate(given.dose)])
+            told = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
+            yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, told)
+        yield _told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
 
     def released(self, given: Given, state: Any) -> Cohort:
         """A cohort for the design. A dose within 1e-9 of what this package computes is that: under another CPU or NumPy
@@ -176,6 +218,11 @@ class View(Record):
     @property
     def staged(self) -> bool:
         return not isinstance(self.design, Composed)
+
+    @property
+    def subjects(self) -> int:
+        """How many numbers were given out."""
+        return len(self.harm) - 1
 
     @property
     def ended(self) -> bool:
@@ -212,15 +259,18 @@ class View(Record):
         why = [self._why(given, arm) for arm in range(len(given.n))]
         names, harm, reserved, gone = self.problem.names, self.harm, self.reserved, self.gone
         dose = [it.said(x) for it, x in zip(self.problem.arms, given.dose, strict=True)]
-        while given.next < given.first + given.size and harm[given.next] == harm[given.next]:
-            given.next += 1
-        arms = ((s, given.arms[s - given.first]) for s in range(given.next, given.first + given.size))
+        many = given.n if given.blocks else [1] * len(given.n)
+        while self._first < given.first + given.size and harm[self._first] == harm[self._first]:
+            self._first += 1
+        arms = ((s, given.arms[s - given.first]) for s in range(self._first, given.first + given.size))
         for subjects in (arms, given.later.items()):
             for subject, arm in subjects:
                 if limit is not None and len(found) >= limit:
                     return found
                 if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
-                    found.append(Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm]))
+                    found.append(
+                        Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm], many[arm])
+                    )
         return found
 
     def awaiting(self) -> list[Assignment]:
@@ -231,14 +281,16 @@ class View(Record):
                 if self.harm[subject] == self.harm[subject] and not self.complete(subject):
                     dose = self.problem.arms[arm].said(self.other.get(subject, given.dose[arm]))
                     id, name = self.identify(subject), self.problem.names[arm]
-                    found.append(Assignment(id, subject, name, dose, "its effect is due"))
+                    many = int(self.block[subject]["n"]) if given.blocks else 1
+                    found.append(Assignment(id, subject, name, dose, "its effect is due", many))
         return found
 
     def _why(self, given: Given, arm: int) -> str:
         it, most = self.problem.arms[arm], given.certified[arm]
+        alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
         if given.dose[arm] <= it.start or most is None:
-            return f"cohort {given.number}: the start dose, known to be safe"
-        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it"
+            return f"cohort {given.number}: the start dose, known to be safe{alone}"
+        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it{alone}"
 
     def _asked(self, state: Any, given: Any = None) -> Any:
         cohort = len(self.cohorts) + 1 if given is None else given.number
@@ -246,7 +298,6 @@ class View(Record):
         asked = self.design.ask(state, (draws >> np.uint64(11)).astype(float)[None] * 2.0**-53)
         return Asked(asked.dose[0].tolist(), asked.n[0].tolist(), stakes_of(self.design, state, asked))
 
-    # What somebody wants to add
     def subject(self, id: Any) -> int:
         """The subject number behind an assignment's id."""
         tag, dash, digits = id.partition("-") if isinstance(id, str) else ("", "", "")
@@ -259,111 +310,10 @@ class View(Record):
             raise SurefootError(f"{id} has not been assigned: study {self.name!r} has given out {self.subjects:,} ids")
         return subject
 
-    def check_open(self) -> None:
-        if self.stopped:
-            raise SurefootError(f"study {self.name!r} was stopped ({self.stopped.reason}): it takes nothing more")
-
-    def check_told(self, data: Mapping[str, Any], confirmed: bool = False) -> dict[str, Any] | None:
-        """The payload to add; None where exactly this was told before."""
-        self.check_open()
-        subject = self.subject(data.get("id"))
-        new, old = self.readings_in(subject, data), self.reading(subject)
-        id, given = self.identify(subject), self.find(subject)
-        if subject in self.gone:
-            raise SurefootError(f"{id} was voided: its place is not open to readings any more")
-        if not new.keys() & {"effect", "harm"}:
-            raise SurefootError(f"{id}: nothing to tell; give its harm, its effect, or both")
-        if "harm" not in new and "harm" not in old:
-            raise SurefootError(
-                f"{id}: harm is missing; tell it with the effect or before it: no reading counts without"
-            )
-        for key, value in new.items():
-            was = old.get(key, given.dose[given.arm(subject)] if key == "dose" and "harm" in old else value)
-            if was != value:
-                raise SurefootError(
-                    f"{id}: {key} was told as {self.as_told(subject, key, was)} before; "
-                    f"got {self.as_told(subject, key, value)}: if that was wrong, use correct"
-                )
-        fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
-        if not confirmed:
-            self.check_plausible(id, fresh)
-        return {"id": subject, **fresh} if fresh else None
-
-    def check_plausible(self, id: str, data: Mapping[str, Any]) -> None:
-        if not self.plausible(data):
-            said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in self.setup["plausible"].items())
-            raise SurefootError(
-                f"{id}: got {', '.join(f'{k} {x:g}' for k, x in data.items())}; this study expects {said}: "
-                f"if it is true all the same, confirm it with a reason"
-            )
-
-    def check_corrected(self, data: Mapping[str, Any], confirmed: bool = False) -> dict[str, Any]:
-        subject = self.subject(data.get("id"))
-        id, given = self.identify(subject), self.find(subject)
-        if subject in self.gone:
-            raise SurefootError(f"{id} was voided: there is no reading to correct")
-        new, old = self.readings_in(subject, data), self.reading(subject)
-        if not old:
-            raise SurefootError(f"{id} has no reading yet: use tell")
-        for key in new:
-            if key != "dose" and key not in old:
-                raise SurefootError(f"{id}: its {key} has not been told yet: use tell")
-        old.setdefault("dose", given.dose[given.arm(subject)])
-        changed = {key: value for key, value in new.items() if old[key] != value}
-        if not changed:
-            raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
-        if not confirmed:
-            self.check_plausible(id, changed)
-        out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
-        return out if self.plausible(changed) else out | {"confirmed": True}
-
-    def check_voided(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        self.check_open()
-        subject = self.subject(data.get("id"))
-        id = self.identify(subject)
-        if subject in self.gone:
-            raise SurefootError(f"{id} was voided before")
-        if self.reading(subject):
-            raise SurefootError(f"{id} has a reading: it cannot be voided; if the reading is wrong, use correct")
-        if self.find(subject).closed:
-            raise SurefootError(f"{id} was withdrawn: there is nothing to void")
-        return {"id": subject}
-
-    def check_paused(self) -> None:
-        self.check_open()
-        if self.standing != "running":
-            raise SurefootError(f"study {self.name!r} is {self.standing}: there is nothing to pause")
-
-    def check_resumed(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        self.check_open()
-        if not self.paused:
-            raise SurefootError(f"study {self.name!r} is {self.standing}, not paused: there is nothing to resume")
-        voids = data.get("voids")
-        if voids is None:
-            return {}
-        if "open" not in self.gone.values():
-            raise SurefootError("nobody has dropped out since the last decision: leave out what a void counts as")
-        if not isinstance(voids, Mapping) or set(voids) != {"effect", "harm"}:
-            raise SurefootError(f"voids must give an effect and a harm; got {voids!r}")
-        return {"voids": {key: self.check_reading(key, voids[key]) for key in ("effect", "harm")}}
-
-    def check_reading(self, key: str, value: Any) -> float:
-        return number(key, value) if key == "dose" else self.problem.noises[key == "harm"].reading(key, value)
-
-    def readings_in(self, subject: int, data: Mapping[str, Any]) -> dict[str, float]:
-        """What somebody tells of a subject, as the journal has it: levels by their places."""
-        given = {k: data[k] for k in ("effect", "harm", "dose") if data.get(k) is not None}
-        if "dose" in given:
-            given["dose"] = self.problem.arms[self.find(subject).arm(subject)].place(given["dose"])
-        return {k: self.check_reading(k, x) for k, x in given.items()}
-
-    def as_told(self, subject: int, key: str, value: float) -> str:
-        said = self.problem.arms[self.find(subject).arm(subject)].said(value) if key == "dose" else value
-        return said if isinstance(said, str) else f"{said:.12g}"
-
     def reading(self, subject: int) -> dict[str, float]:
         """What was told of a subject."""
         found = {k: x for k, x in (("effect", self.effect[subject]), ("harm", self.harm[subject])) if x == x}
+        found |= self.block.get(subject, {})
         return found | ({"dose": self.other[subject]} if subject in self.other else {})
 
     # What follows
@@ -382,9 +332,13 @@ class View(Record):
                 return kind, {"by": "watch", **alarm._asdict()}, alarm.message
         if self.ended:
             return self._ending() if self.concluded is None else None
-        if self.open:
-            return ("closed", {}, "the corrected evidence leads to another cohort") if self.stale else None
-        return "opened", {}, None
+        if self.open and self.stale:
+            return "closed", {}, "the corrected evidence leads to another cohort"
+        return ("opened", {}, None) if self.free and not self._waits() else None
+
+    def _waits(self) -> bool:
+        """Whether the policy would rather wait for effects: by what is expected of them it is about decided."""
+        return bool(self.open) and not any(self._asked(self.ahead_state).n)
 
     def _ending(self) -> Follow:
         s = self.state
@@ -403,17 +357,19 @@ class View(Record):
         return "ended", data, None
 
     def _next_cohort(self) -> Follow:
-        number, asked = len(self.cohorts) + 1, self._asked(self.state)
+        state = self.ahead_state
+        number, asked = len(self.cohorts) + 1, self._asked(state)
         size = sum(asked.n)
-        if size > MOST:
+        if size > MOST and not self.setup.get("blocks"):
             why = f"cohort {number} would hold {size:,} assignments: does sigma have the units of the readings?"
             return "paused", {"by": "size"}, why
         if no := self.refusal(*asked):
             why = f"the design certifies what the checker does not: {no}"
             return "paused", {"by": "checker", "asked": [asked.dose, asked.n]}, why
-        most = [self.theorem.certified(arm) for arm in range(len(asked.n))]
+        ahead = self.ahead()
+        most = [ahead.certified(arm) for arm in range(len(asked.n))]
         data = asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}
-        return "opened", data | {"safe": certified(self.design, self.state)}, None
+        return "opened", data | {"safe": certified(self.design, state)}, None
 
 
 class Asked(NamedTuple):
@@ -422,92 +378,8 @@ class Asked(NamedTuple):
     stakes: list[Any]
 
 
-NOTHING = (0, 0.0, 0.0)
-
-
-def _told(dose: list[float], stakes: Any, came: Sequence[tuple[int, float, float]]) -> tuple[Cohort, Outcome]:
-    n, effect, harm = (np.array([x]) for x in zip(*came, strict=True))
-    return Cohort(np.array([dose]), n, stakes), Outcome(n, effect.astype(float), harm.astype(float))
-
-
-def certified(design: Design, state: Any) -> list[float]:
-    """The largest dose of every arm that may be given, as the design has it."""
-    safe = design.evidence.certified(state) if isinstance(design, Composed) else state.safe
-    return [float(x) for x in safe[0]]
-
-
-def stakes_of(design: Design, state: Any, asked: Cohort) -> list[Any]:
-    """What is published of an arm: its stakes, or for the paper's designs how many pulls its stage has in all, and the
-    number of its estimate. None where nothing is staked."""
-    if isinstance(design, Composed):
-        rows = asked.stakes[0].tolist() if asked.stakes is not None else [[]] * asked.n.shape[1]
-        return [[x if x == x else None for x in row] if any(x == x for x in row) else None for row in rows]
-    want = state.want[0]
-    if hasattr(state, "t"):  # Algorithm 2 counts the estimates of all arms, in arm order
-        number = int(state.t[0]) - int((want > 0).sum()) + np.cumsum(want > 0)
-    else:
-        number = np.full(want.shape, int(state.rounds[0]) + 1)
-    return [[int(w), int(k)] if w else None for w, k in zip(want, number, strict=True)]
-
-
-def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
-    """Stakes as an array again."""
-    none = [None] * len(design.evidence.stakes(problem))
-    return np.array([[row or none for row in stakes]], dtype=float)
-
-
-def theorem_of(design: Design) -> str:
-    """The name and number of the theorem that a design rests on."""
-    return design.evidence.theorem if isinstance(design, Composed) else f"{design.name}/1"
-
-
-def digest_of(design: Design) -> str:
-    """Of the text of the module that holds the evidence, and of those that its bets come from."""
-    return _digest((type(design.evidence) if isinstance(design, Composed) else type(design)).__module__)
-
-
-@cache
-def _digest(module: str) -> str:
-    package = __name__.split(".")[0]
-    held = {str(getattr(x, "__module__", "")) for x in vars(importlib.import_module(module)).values()}
-    bets = (f"{package}.bounds", f"{package}.noise", f"{package}.designs.l")  # of designs: ladder, levels_*, linear_*
-    names = [module, *sorted(name for name in held - {module} if name.startswith(bets))]
-    texts = [inspect.getsource(importlib.import_module(name)) for name in names]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
-
-
-def default(shape: str) -> str:
-    """The design of a live study where none is asked for."""
-    return next(name for name in (f"surefoot-{shape}", f"safebai-{shape}") if theorem_of(make(name)) in THEOREMS)
-
-
-def plain(problem: Problem) -> dict[str, Any]:
-    """The problem for JSON, which has no infinity: an arm without a largest dose has no `max`."""
-    data = problem.to_dict()
-    data["arms"] = [{k: v for k, v in arm.items() if v != math.inf} for arm in data["arms"]]
-    return data
-
-
-def setup(problem: Problem, design: Design, seed: int, **more: Any) -> dict[str, Any]:
-    """The payload of the first event."""
-    if theorem_of(design) not in THEOREMS or not design.guarantee:
-        fit = [name for name, kind in DESIGNS.items()
-               if kind.shape == problem.shape and theorem_of(make(name)) in THEOREMS]  # fmt: skip
-        raise SurefootError(
-            f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
-            f"for a live study of this shape use {' or '.join(fit)}"
-        )
-    effect, harm = (noise.worst for noise in problem.noises)
-    return {
-        "problem": plain(problem),
-        "design": design.name,
-        "options": design.options,
-        "theorem": {"name": theorem_of(design), "digest": digest_of(design)},
-        "seed": seed,
-        "voids": "worst" if effect and harm else "pause",
-        "worst": [effect[0], harm[1]] if effect and harm else None,
-        **more,
-    }
-
-
-__all__ = ["Assignment", "Broken", "View"]
+def _told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, Outcome]:
+    n, effect, harm, *squares = (np.array([x], dtype=float) for x in zip(*came, strict=True))
+    many = n.astype(np.int64)
+    pair = (squares[0], squares[1]) if squares else None
+    return Cohort(np.array([dose]), many, stakes), Outcome(many, effect, harm, pair)

@@ -6,14 +6,12 @@ studies share a table. Nothing else is ever stored: what a study knows is the fo
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,100 +20,14 @@ import sqlalchemy as sa
 
 from ..problem import SurefootError
 from .checker import ORIGIN, Event, broken_link
+from .rows import Transaction, caches, events, last, metadata, one, read
 
-VERSION = 2  # of the rows and payloads that this code writes, and the only one that it reads
 UNKNOWN = "whether it was written is unknown: send it again, it will not double"
-
-Payload = Mapping[str, Any]
 __all__ = ["ORIGIN", "Event", "Journal", "broken_link"]
-
-
-def dumps(payload: Payload) -> str:
-    return json.dumps(payload, allow_nan=False, separators=(",", ":"))
-
-
-_metadata = sa.MetaData()
-_events = sa.Table(
-    "surefoot_events",
-    _metadata,
-    sa.Column("study", sa.String(200), primary_key=True),
-    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("at", sa.String(32), nullable=False),
-    sa.Column("actor", sa.Text, nullable=False),
-    sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("reason", sa.Text),
-    sa.Column("key", sa.String(200)),
-    sa.Column("payload", sa.Text, nullable=False),
-    sa.Column("prev", sa.String(64), nullable=False),
-    sa.Column("hash", sa.String(64), nullable=False),
-    sa.UniqueConstraint("study", "key"),
-    sqlite_with_rowid=False,
-)
-
-_caches = sa.Table(
-    "surefoot_caches",
-    sa.MetaData(),
-    sa.Column("study", sa.String(200), primary_key=True),
-    sa.Column("body", sa.LargeBinary, nullable=False),
-)
-
-_LAST = (
-    sa.select(_events.c.seq, _events.c.hash, _events.c.at)
-    .where(_events.c.study == sa.bindparam("name"))
-    .order_by(_events.c.seq.desc())
-    .limit(1)
-)
 
 
 class Lost(SurefootError):
     """A commit that was not answered."""
-
-
-class Transaction:
-    """What may be done with one study while its lock is held. Nothing is written before the transaction ends."""
-
-    def __init__(self, connection: sa.Connection, study: str):
-        self.connection, self.study = connection, study
-        self.added: list[Event] = []
-        self.seq: int
-        self.hash: str
-        self.at: str
-        self.seq, self.hash, self.at = _last(connection, study) or (0, ORIGIN, "")
-
-    def read(self, after: int = 0) -> Iterator[Event]:
-        return _read(self.connection, self.study, after) if self.seq > after else iter(())
-
-    each = read
-
-    def event(self, seq: int) -> Event | None:
-        return _one(self.connection, self.study, seq)
-
-    def actors(self) -> set[str]:
-        """All who ever did something in the study."""
-        return set(
-            self.connection.execute(
-                sa.select(_events.c.actor).where(_events.c.study == self.study).distinct()
-            ).scalars()
-        )
-
-    def add(self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None) -> Event:
-        at = now().isoformat(timespec="microseconds")
-        event = Event(
-            self.study, self.seq + 1, at, actor, kind, VERSION, reason, key, dumps(payload), self.hash, hash=""
-        )
-        return self.copy(event._replace(hash=event.seal()))
-
-    def clock_back(self) -> float:
-        """By how many seconds the clock is behind the last event; 0 where it is not."""
-        then = datetime.fromisoformat(self.at) if self.at else now()
-        return max((then - now()).total_seconds(), 0.0)
-
-    def copy(self, event: Event) -> Event:
-        """Add an event that has its place and its hash already."""
-        self.added.append(event)
-        self.seq, self.hash, self.at = event.seq, event.hash, event.at
-        return event
 
 
 class Journal:
@@ -167,16 +79,16 @@ class Journal:
                     connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # kept in the file
             self._seen = self._seen or _identity(self.file)
             with self._locked("") as connection:
-                _metadata.create_all(connection)
+                metadata.create_all(connection)
                 if not self.sqlite:
-                    _caches.create(connection, checkfirst=True)
+                    caches.create(connection, checkfirst=True)
 
     def names(self) -> list[str]:
         """The studies in this database."""
         with self._reading() as connection:
-            if not sa.inspect(connection).has_table(_events.name):
+            if not sa.inspect(connection).has_table(events.name):
                 return []
-            first = sa.select(_events.c.study).where(_events.c.seq == 1).order_by(_events.c.study)
+            first = sa.select(events.c.study).where(events.c.seq == 1).order_by(events.c.study)
             return list(connection.execute(first).scalars())
 
     def read(self, study: str, after: int = 0) -> Sequence[Event]:
@@ -186,22 +98,22 @@ class Journal:
     def each(self, study: str, after: int = 0) -> Iterator[Event]:
         """The same one by one, so that a long study is not in memory as a whole."""
         with self._reading() as connection:
-            yield from _read(connection, study, after)
+            yield from read(connection, study, after)
 
     def head(self, study: str) -> tuple[int, str, str] | None:
         """Number, hash and time of the last event. It touches nothing else, so it may be asked often."""
         with self._explained("read"):
             self._same_file()
             with self.engine.connect() as connection:
-                last = _last(connection, study)
+                found = last(connection, study)
                 connection.rollback()
-        return tuple(last) if last else None
+        return tuple(found) if found else None
 
     def page(
         self, study: str, before: int | None = None, most: int = 100, kind: str | None = None, words: str | None = None
     ) -> list[Event]:
         """The last events before one, newest first; of a kind, with words in the actor, the reason or the content."""
-        c, some = _events.c, sa.select(_events).where(_events.c.study == study)
+        c, some = events.c, sa.select(events).where(events.c.study == study)
         if before is not None:
             some = some.where(c.seq < before)
         if kind:
@@ -213,14 +125,14 @@ class Journal:
 
     def counts(self, study: str, after: int = 0) -> dict[str, int]:
         """How many events of each kind came after one."""
-        c = _events.c
+        c = events.c
         some = sa.select(c.kind, sa.func.count()).where((c.study == study) & (c.seq > after)).group_by(c.kind)
         with self._reading() as connection:
             return {kind: int(n) for kind, n in connection.execute(some).all()}
 
     def event(self, study: str, seq: int) -> Event | None:
         with self._reading() as connection:
-            return _one(connection, study, seq)
+            return one(connection, study, seq)
 
     def kept(self, study: str) -> bytes | None:
         """The cache of a study (see `cache`): a file beside that of SQLite, a row in PostgreSQL."""
@@ -228,7 +140,7 @@ class Journal:
             if self.sqlite:
                 return self._beside(study).read_bytes() if self.file else None
             with self.engine.connect() as connection:
-                return connection.execute(sa.select(_caches.c.body).where(_caches.c.study == study)).scalar()
+                return connection.execute(sa.select(caches.c.body).where(caches.c.study == study)).scalar()
         return None
 
     def keep(self, study: str, body: bytes) -> None:
@@ -236,8 +148,8 @@ class Journal:
         with suppress(OSError, sa.exc.SQLAlchemyError):
             if not self.sqlite:
                 with self.engine.begin() as connection:
-                    connection.execute(_caches.delete().where(_caches.c.study == study))
-                    connection.execute(_caches.insert(), {"study": study, "body": body})
+                    connection.execute(caches.delete().where(caches.c.study == study))
+                    connection.execute(caches.insert(), {"study": study, "body": body})
             elif self.file and not self.archive:
                 part = self._beside(study).with_suffix(f".{os.getpid()}")
                 with open(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, self.file.stat().st_mode), "wb") as out:
@@ -265,7 +177,7 @@ class Journal:
                 transaction = Transaction(connection, study)
                 yield transaction
                 if transaction.added:
-                    connection.execute(_events.insert(), [event._asdict() for event in transaction.added])
+                    connection.execute(events.insert(), [event._asdict() for event in transaction.added])
         except Lost:
             if not self._there(transaction):
                 raise
@@ -274,12 +186,12 @@ class Journal:
         """After a commit that was not answered: whether it is in the journal all the same."""
         try:
             with self._reading() as connection:
-                last = _last(connection, transaction.study)
+                found = last(connection, transaction.study)
         except SurefootError:
             return False
-        if self.sqlite and (last.hash if last else ORIGIN) != transaction.hash:
+        if self.sqlite and (found.hash if found else ORIGIN) != transaction.hash:
             raise SurefootError(f"the journal {self.shown} could not be written; nothing was changed")
-        return bool(last) and last.hash == transaction.hash
+        return bool(found) and found.hash == transaction.hash
 
     @contextmanager
     def _locked(self, study: str) -> Iterator[sa.Connection]:
@@ -332,8 +244,13 @@ class Journal:
             ) from error
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+def copied(journal: Journal, events: Sequence[Event]) -> Journal:
+    with journal.writing(events[0].study) as transaction:
+        if transaction.seq:
+            raise SurefootError(f"there is a study {events[0].study!r} in {journal.shown} already")
+        for event in events:
+            transaction.copy(event)
+    return journal
 
 
 def _said(error: Exception) -> str:
@@ -349,35 +266,6 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 _LOCK = 0x5F007 << 32  # where our advisory locks in PostgreSQL begin
-
-
-def _last(connection: sa.Connection, study: str) -> Any:
-    return connection.execute(_LAST, {"name": study}).first()
-
-
-def _one(connection: sa.Connection, study: str, seq: int) -> Event | None:
-    row = connection.execute(sa.select(_events).where((_events.c.study == study) & (_events.c.seq == seq))).first()
-    return Event._make(row) if row else None
-
-
-def _read(connection: sa.Connection, study: str, after: int, most: int = 10_000) -> Iterator[Event]:
-    """Some at a time: a long study is not to be in memory twice."""
-    c = _events.c
-    while True:
-        some = sa.select(_events).where((c.study == study) & (c.seq > after)).order_by(c.seq).limit(most)
-        rows = connection.execute(some).all()
-        for event in map(Event._make, rows):
-            if event.version != VERSION:
-                newer = event.version > VERSION
-                age, what = ("a newer", "upgrade surefoot") if newer else ("an older", "use that one")
-                raise SurefootError(
-                    f"study {study!r} was written by {age} surefoot (format {event.version}; this one reads "
-                    f"{VERSION}): {what} to go on with it"
-                )
-            yield event
-        if len(rows) < most:
-            return
-        after = rows[-1].seq
 
 
 def _only_readable(file: Path) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..problem import SurefootError
-from .journal import now
+from .rows import now
 from .text import file as named
 
 BODY = ("surefoot", "format", "study", "events", "head", "at")  # what is signed

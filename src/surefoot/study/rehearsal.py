@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from .certificate import Certificate
-from .journal import Journal, Transaction
+from .journal import Journal
+from .rows import Transaction
+from .status import status
 from .study import Study
 
 
@@ -31,7 +33,7 @@ def rehearse(url: str | Path, name: str, command: str, *, actor: str, **argument
     before, seq = study.status(), study.look(lambda view: view.seq)
     known = study.certificate().content["deviations"]
     told = getattr(study, command)(**arguments)
-    after = study._status(study._view)
+    after = status(study._view, None)
     notes = [e for e in study._view.notes if e.seq > seq]
     return {
         "seq": seq,

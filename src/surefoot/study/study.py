@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import math
 import secrets
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import TextIOBase
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from ..designs import Design, make
-from ..designs.base import STANDINGS, Verdict
-from ..problem import Problem, SurefootError, choice, number
+from ..designs.base import Verdict
+from ..designs.compose import Composed
+from ..problem import Problem, SurefootError, choice, known_keys, number
 from ..scenario import Scenario
 from ..theory.resolvable import refuse
-from . import cache
-from .checker import Event, alarmed_by
-from .fold import ROUNDING, Assignment, View, default, digest_of, no_collecting, setup
-from .journal import Journal
+from . import requests
+from .blocks import COLUMNS as BLOCK
+from .checker import Event
+from .desk import Desk
+from .fold import ROUNDING, Assignment, View
+from .journal import Journal, copied
+from .live import Live, Unsound, no_collecting, who_is
+from .published import default, digest_of, ranges, setup, versions
+from .status import readings, status
 from .text import distinct, line, reason, skeleton, table
 from .text import file as named
-from .verify import WRONG, check
+from .verify import check
 from .watch import DIGEST
 
 
-Seen = TypeVar("Seen")
-
-
-class Unsound(SurefootError):
-    """The journal does not hold."""
-
-
-class Study:
+class Study(Live):
     """One live run. Make it with `Study.create` or `Study.open`; any number of threads and processes may use it.
 
     Every command reads what is new in the journal, checks, and adds its events in one transaction: when it returns,
     they are on disk; when it raises, nothing was changed (or it says that this is unknown: then send it again, it will
     not double). `actor` says who does it; what is given here serves where a command has none.
     """
-
-    def __init__(self, journal: Journal, name: str, actor: str | None = None):
-        self.journal, self.name, self.actor = journal, name, _actor(actor)
-        self._view, self._lock = View(), threading.RLock()
-        self._kept = 0  # the event that the cache stands at
-        self._passed: tuple[Any, Any] = (None, None)  # the open cohort and the evidence that it was last checked by
 
     @classmethod
     def create(
@@ -62,6 +52,8 @@ class Study:
         watch: Literal["pause", "warn"] = "pause",
         plausible: Mapping[str, Sequence[float]] | None = None,
         lift: Literal["another", "anyone"] = "another",
+        blocks: bool = False,
+        pipeline: int = 1,
     ) -> Study:
         """A new study in a database (`sqlite:///trial.db`, `postgresql+psycopg://..`, or the path of a SQLite file).
 
@@ -69,6 +61,8 @@ class Study:
         assumption watch does when it fires; all of them together do so wrongly with probability at most `watch_level`.
         `plausible`: the range of effect and of harm outside of which a reading must be confirmed. `lift`: who may lift
         a pause by a watch; by default another actor than the one whose reading fired it, where two are known.
+        `blocks`: all subjects of an arm in a cohort are told as one, by their number and sums. `pipeline`: so many
+        cohorts may be under way at once, all but the last of them waiting for effects alone.
         """
         name = line("a study's name", name)
         if not isinstance(problem, Problem):
@@ -83,15 +77,22 @@ class Study:
             seed = secrets.randbits(63)
         elif isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise SurefootError(f"seed must be a whole number from 0 to 2^64 - 1; got {seed!r}")
+        if isinstance(pipeline, bool) or not isinstance(pipeline, int) or not 1 <= pipeline <= 100:
+            raise SurefootError(f"pipeline must be a whole number from 1 to 100; got {pipeline!r}")
+        if pipeline > 1 and not isinstance(chosen, Composed):
+            raise SurefootError(f"{chosen.name} decides after whole stages: it has a pipeline of 1; got {pipeline}")
         more = {
-            "plausible": _ranges(plausible),
+            "blocks": bool(blocks),
+            "pipeline": pipeline,
+            **({"voids": "pause", "worst": None} if blocks else {}),
+            "plausible": ranges(plausible),
             "lift": lift,
             "watch": {"level": float(watch_level), "do": watch, "digest": DIGEST},
         }
         first = setup(problem, chosen, seed, **more)
         chosen.start(problem)  # a shape that does not fit is refused here
         refuse(problem)
-        who = _actor(actor)
+        who = who_is(actor)  # before there is a file
         study = cls(Journal(url, create=True), name, who)
         distinct("the studies", [name, *(other for other in study.journal.names() if other != name)])
         with study._writing() as add:
@@ -115,63 +116,9 @@ class Study:
             raise SurefootError(f"{journal.shown} holds several studies, name one: {', '.join(map(repr, names))}")
         return cls(journal, choice("study", name or names[0], names), actor)
 
-    # Reading
-    @property
-    def view(self) -> View:
-        """What the journal amounts to now. Not for use by several threads at once: the methods below are."""
-        with self._lock:
-            self._catch_up(self.journal)
-            self._remember()
-            return self._view
-
-    def look(self, at: Callable[[View], Seen]) -> Seen:
-        """What a function sees in the view, while no other thread changes it. It must be quick, and change nothing."""
-        with self._lock:
-            return at(self.view)
-
-    def _catch_up(self, source: Any) -> None:
-        """Take in what is new; each event's seal is checked, and that it is the next."""
-        of = (self.name,) if source is self.journal else ()
-        try:
-            with no_collecting():
-                if not self._view.seq:
-                    self._view = self._remembered(source, *of) or View()
-                self._view.follow_up(source.each(*of, self._view.seq))
-        except BaseException as error:
-            self._view = View()
-            if not isinstance(error, WRONG) or type(error) is SurefootError:
-                raise
-            raise Unsound(f"the journal does not hold: {error}; see verify") from error
-
-    def _remembered(self, source: Any, *of: str) -> View | None:
-        """From the cache, if the event that it stands at, the first and the one of the open cohort are in the journal
-        with their hashes: what is handed out is what the journal says."""
-        kept = self.journal.kept(self.name)
-        at = cache.key(kept) if kept else None
-        first = source.event(*of, 1) if at else None
-        if not kept or not at or not first:
-            return None
-        last, view = source.event(*of, at[0]), cache.load(kept, first)
-        if not view or not last or (view.seq, view.hash, last.hash) != (*at, at[1]) or view.created != first:
-            return None
-        given = view.open
-        opened = source.event(*of, given.seq) if given else None
-        for event in filter(None, (first, last, opened)):
-            if event.seal() != event.hash:
-                return None
-        if given and (not opened or [opened.data[k] for k in ("dose", "n")] != [given.dose, given.n]):
-            return None
-        self._kept = view.seq
-        return view
-
-    def _remember(self) -> None:
-        """Keep a cache, where many events have come since the last."""
-        if self._view.seq - self._kept >= cache.STEP:
-            self._kept = self._view.seq
-            self.journal.keep(self.name, cache.dump(self._view))
-
-    def ask(self, limit: int | None = None, *, site: str | None = None) -> list[Assignment]:
-        """The open assignments (the next `limit` of them): whom to give what.
+    def ask(self, limit: int | None = None, *, site: str | None = None, blocks: bool | None = None) -> list[Assignment]:
+        """The open assignments (the next `limit` of them): whom to give what. In a study that is told in `blocks`, one
+        for every arm of the cohort, with n, how many subjects it is for.
 
         They are the same until they are told, and the same for everybody. Sites that work side by side reserve theirs
         with `assign`; here are those that are reserved for `site`, or for nobody.
@@ -180,6 +127,12 @@ class Study:
             raise SurefootError(f"limit must be a whole number of at least 1; got {limit!r}")
         with self._lock:
             self._sound(self.view)
+            told = bool(self._view.setup.get("blocks"))
+            if blocks is not None and bool(blocks) != told:
+                raise SurefootError(
+                    f"study {self.name!r} is told {'in blocks' if told else 'subject by subject'}: "
+                    f"that is chosen when a study is created"
+                )
             return self._view.assignments(limit, site)
 
     def awaiting(self, *, site: str | None = None) -> list[Assignment]:
@@ -198,7 +151,7 @@ class Study:
         journal does not hold, `holds` is false, and this is what there was before the first event that does not."""
         with self._lock:
             try:
-                return self._status(self.view)
+                return status(view := self.view, self._doubt(view))
             except Unsound:
                 events = self.log()
                 report = check(events)
@@ -206,46 +159,7 @@ class Study:
                 if not before.seq:
                     raise
                 said = f"{report['message']}; shown is what was known before event {report['event']:,}"
-                return self._status(before) | {"holds": False, "trouble": said}
-
-    def _status(self, view: View) -> dict[str, Any]:
-        verdict, given = view.design.verdict(view.state), view.open
-        told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
-        arms = []
-        for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
-            low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
-            arms.append(
-                {
-                    "arm": name,
-                    "standing": STANDINGS[int(verdict.standing[0, i])],
-                    "certified": it.said(float(verdict.safe[0, i])),
-                    "lower": low if math.isfinite(low) else None,
-                    "upper": high if math.isfinite(high) else None,
-                    "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
-                    "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
-                    "dose": it.said(given.dose[i]) if given and given.n[i] else None,
-                    "why": verdict.reason(i),
-                }
-            )
-        end = view.concluded
-        return {
-            "study": self.name,
-            "standing": view.standing,
-            "holds": True,
-            "trouble": self._doubt(view),
-            "reasons": [event.reason for event in view.paused] if view.standing == "paused" else [],
-            "design": view.design.name,
-            "theorem": view.setup["theorem"]["name"],
-            "ending": end["ending"] if end else "running",
-            "winner": view.problem.names[end["winner"]] if end and end["winner"] is not None else None,
-            "cohort": len(view.cohorts),
-            "readings": sum(arm["pulls"] for arm in arms),
-            "open": len(view.assignments()) + len(view.reserved.keys() & _waiting(view)),
-            "awaiting": len(view.awaiting()),
-            "recommendation": view.design.recommendation(view.state).words(view.problem),
-            "arms": arms,
-            "head": {"seq": view.seq, "hash": view.hash},
-        }
+                return status(before, said) | {"holds": False}
 
     def log(self) -> list[Event]:
         return list(self.journal.read(self.name))
@@ -253,19 +167,27 @@ class Study:
     # Writing
     def tell(
         self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None,
-        confirm: str | None = None, actor: str | None = None,
+        confirm: str | None = None, actor: str | None = None, **block: Any,
     ) -> None:  # fmt: skip
         """What came of an assignment: both readings, or the harm now and the effect later; and the dose given, where it
         differs. A request with a `key` can be sent again: it counts once. `confirm`: why a reading outside of the
-        plausible range is true all the same."""
-        row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm}
+        plausible range is true all the same.
+
+        Of a block: `n`, how many subjects came, with effect and harm as sums over them, or effect_mean and harm_mean;
+        and effect_squares and harm_squares (sums of squares), or effect_sd and harm_sd, where sigma is not known.
+        """
+        known_keys("what is told", block, BLOCK)
+        row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm, **block}
         with self._writing(actor) as add:
             self._tell(add, row)
 
-    def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]], *, actor: str | None = None) -> int:
+    def tell_many(
+        self, rows: str | Path | TextIOBase | Iterable[Mapping[str, Any]], *, actor: str | None = None
+    ) -> int:
         """Readings from a CSV file, a table of rows (mappings) or a data frame: all of them or, if one is wrong, none.
 
-        Columns: id, effect, harm, and if wanted dose, key and confirm. Returns how many were new.
+        Columns: id, effect, harm, and if wanted dose, key and confirm; of blocks n and the others of `tell`. Returns
+        how many were new.
         """
         found = list(table(rows))
         wrong: list[str] = []
@@ -299,53 +221,42 @@ class Study:
     def give_back(self, ids: Sequence[str], why: str, *, actor: str | None = None) -> None:
         """Assignments that were reserved and are not used: others may have them."""
         with self._writing(actor) as add:
-            view, subjects = self._view, sorted({self._view.subject(id) for id in _list(ids)})
-            for subject in subjects:
-                if subject not in view.reserved or view.reading(subject) or subject in view.gone:
-                    raise SurefootError(f"{view.identify(subject)} is not reserved, or was used: it cannot be returned")
-            if subjects:
-                add("returned", {"ids": subjects}, reason(why))
+            data = requests.returned(self._view, _list(ids))
+            if data["ids"]:
+                add("returned", data, reason(why))
 
     def void(self, id: str, reason: str, *, actor: str | None = None) -> None:
         """A subject dropped out before any reading."""
         with self._writing(actor) as add:
-            add("voided", self._view.check_voided({"id": id}), _reason(reason))
+            add("voided", requests.voided(self._view, id), _reason(reason))
 
     def correct(
         self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
-        confirm: bool = False, actor: str | None = None,
+        confirm: bool = False, actor: str | None = None, **block: Any,
     ) -> None:  # fmt: skip
-        """A reading was wrong. The old one stays in the journal; all decisions are taken anew with the right one.
+        """A reading was wrong, or a block (see `tell`). The old one stays in the journal; all decisions are taken anew.
         `confirm`: it is true although it is outside of the plausible range."""
+        known_keys("what is told", block, BLOCK)
         with self._writing(actor) as add:
-            data = self._view.check_corrected({"id": id, "effect": effect, "harm": harm, "dose": dose}, bool(confirm))
-            add("corrected", data, _reason(reason))
+            new = {"id": id, "effect": effect, "harm": harm, "dose": dose, **block}
+            add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
 
     def pause(self, reason: str, *, actor: str | None = None) -> None:
         """Give out no assignments until `resume`. Readings of subjects who were treated already can still be told."""
         with self._writing(actor) as add:
-            self._view.check_paused()
-            add("paused", {"by": "actor"}, _reason(reason))
+            add("paused", requests.paused(self._view), _reason(reason))
 
     def resume(self, reason: str, *, voids: Mapping[str, float] | None = None, actor: str | None = None) -> None:
         """Go on. Where subjects dropped out: others take their places, or they count as the reading `voids` (effect and
         harm)."""
         with self._writing(actor) as add:
-            data = self._view.check_resumed({"voids": voids})
-            who = self._who(actor)
-            if self._view.setup["lift"] == "another" and alarmed_by(self._view.paused, who):
-                others = sorted(self._now.actors() - {who})
-                if others:
-                    raise SurefootError(
-                        f"a reading that {who} told made a watch pause the study: another actor lifts that "
-                        f"({', '.join(others)})"
-                    )
+            data = requests.resumed(self._view, voids, self._who(actor), self._now.actors())
             add("resumed", data, _reason(reason))
 
     def stop(self, reason: str, *, actor: str | None = None) -> None:
         """End the study for good, whatever the design says."""
         with self._writing(actor) as add:
-            self._view.check_open()
+            requests.check_open(self._view)
             add("stopped", {}, _reason(reason))
 
     def adopt(self, reason: str, *, actor: str | None = None) -> None:
@@ -371,7 +282,7 @@ class Study:
                 self._same_request(key, row)
                 return False
         confirm = None if confirm is None else reason(confirm)
-        data = self._view.check_told(row, confirm is not None)
+        data = requests.told(self._view, row, confirm is not None)
         if data is None:
             return False
         add("told", data, confirm, key)
@@ -380,67 +291,11 @@ class Study:
     def _same_request(self, key: str, row: Mapping[str, Any]) -> None:
         told = json.loads(self._view.keys[key])
         subject = self._view.subject(row.get("id"))
-        now = self._view.readings_in(subject, row)
-        if told["id"] != subject or any(told[k] != now.get(k) for k in told if k != "id"):
+        now = requests.readings_in(self._view, subject, row)
+        if told["id"] != subject or any(
+            told[k] != now.get(k, told[k] if k == "n" else None) for k in told if k != "id"
+        ):
             raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
-
-    def _who(self, actor: str | None) -> str:
-        return self.actor if actor is None else _actor(actor)
-
-    @contextmanager
-    def _writing(self, actor: str | None = None, doubtful: bool = False) -> Iterator[Callable[..., None]]:
-        """One command: catch up with the journal, let the caller add events, add what follows from them.
-
-        The view is only good if what was put into it is in the journal: else it is folded anew at the next use.
-        """
-        who, touched = self._who(actor), False
-        with self._lock:
-            try:
-                with self.journal.writing(self.name) as transaction:
-                    self._now = transaction
-                    self._catch_up(transaction)
-                    if self._view.seq and not doubtful:
-                        self._sound(self._view)
-
-                    def add(
-                        kind: str, data: Mapping[str, Any], reason: str | None = None, key: str | None = None
-                    ) -> None:
-                        nonlocal touched
-                        touched = True
-                        if (back := transaction.clock_back()) > 0:
-                            self._view.take(transaction.add("clock", {"back": back}, who))
-                        self._view.take(transaction.add(kind, data, who, reason, key))
-
-                    yield add
-                    if transaction.added:
-                        while follows := self._view.follow():
-                            add(*follows)
-                self._remember()
-            except BaseException:
-                if touched:
-                    self._view = View()
-                raise
-
-    def _sound(self, view: View) -> None:
-        """Nothing is handed out or taken in on evidence that is not the one that was published."""
-        if doubt := self._doubt(view):
-            raise SurefootError(f"study {self.name!r} can only be looked at: {doubt}")
-
-    def _doubt(self, view: View) -> str | None:
-        if view.trouble:
-            return f"{view.trouble}; go on with the version that it was begun with ({_begun(view)})"
-        if view.digest != digest_of(view.design):
-            return (
-                f"the module that holds the evidence ({view.setup['theorem']['name']}) is not the one that it was "
-                f"begun with ({_begun(view)}); all {len(view.cohorts):,} cohorts come out the same: "
-                f"adopt it with a reason"
-            )
-        given = view.open
-        if given and not view.stale and self._passed != (given, view.theorem):
-            if no := view.refusal(given.dose, given.n, given.stakes):
-                return f"event {given.seq} opened a cohort that its readings do not certify: {no}"
-            self._passed = given, view.theorem
-        return None
 
     # Moving it
     def export(self, *, actor: str | None = None) -> dict[str, Any]:
@@ -463,7 +318,7 @@ class Study:
         report = check(events)
         if not report["ok"]:
             raise SurefootError(f"the export does not hold, so nothing was written: {report['message']}")
-        study = cls(_copied(Journal(url, create=True), events), events[0].study, actor)
+        study = cls(copied(Journal(url, create=True), events), events[0].study, actor)
         with study._writing(doubtful=True) as add:
             add("imported", {"versions": versions()})
         return study
@@ -476,7 +331,7 @@ class Study:
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)
         try:
-            _copied(Journal(part, create=True), self.log()).engine.dispose()
+            copied(Journal(part, create=True), self.log()).engine.dispose()
             part.rename(path)
         except OSError as error:
             raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
@@ -485,22 +340,7 @@ class Study:
     def readings(self) -> list[dict[str, Any]]:
         """One row a subject: what was assigned, given and read."""
         with self._lock:
-            view, rows = self.view, []
-            for given in view.cohorts:
-                for subject, arm in given.subjects():
-                    told = {} if subject in view.gone else view.reading(subject)
-                    status = "told" if {"effect", "harm"} <= told.keys() else "effect due" if told else "open"
-                    if subject in view.gone:
-                        status = "void"
-                    elif status == "open" and (given.closed or view.standing in ("ended", "stopped")):
-                        status = "withdrawn"
-                    row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
-                    it = view.problem.arms[arm]
-                    row |= {"arm": it.name, "assigned": it.said(given.dose[arm])}
-                    row |= {"dose": it.said(told.get("dose", given.dose[arm])) if told else None}
-                    row |= {"effect": told.get("effect"), "harm": told.get("harm"), "status": status}
-                    rows.append(row | {"site": view.reserved.get(subject)})
-            return rows
+            return readings(self.view)
 
     # What is worked out from it
     def certificate(self) -> Any:
@@ -541,101 +381,7 @@ class Study:
             return forecast(self.view, [scenarios] if isinstance(scenarios, Scenario) else scenarios, trials, seed)
 
 
-class Desk:
-    """For who treats subjects and enters data at one site: arm and dose of the subjects that are reserved for it.
-
-    No bounds, no seed, no order of those to come: they would tell what comes next, and how it goes. It keeps them from
-    being seen by chance; who can read the database can read them all.
-    """
-
-    def __init__(self, study: Study, site: str, actor: str):
-        self.site, self.actor, self._study = site, actor, study
-
-    def next(self, count: int = 1) -> list[dict[str, Any]]:
-        """So many more subjects, reserved for this site."""
-        return [_brief(a) for a in self._study.assign(count, self.site, actor=self.actor)]
-
-    def open(self) -> list[dict[str, Any]]:
-        """Those that are reserved for this site and have no reading yet."""
-        return [_brief(a) for a in self._study.ask(site=self.site)]
-
-    def awaiting(self) -> list[dict[str, Any]]:
-        """Those of this site whose effect is due."""
-        return [_brief(a) for a in self._study.awaiting(site=self.site)]
-
-    def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
-        self.check(id)
-        self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
-
-    def void(self, id: str, reason: str) -> None:
-        self.check(id)
-        self._study.void(id, reason, actor=self.actor)
-
-    def check(self, *ids: Any) -> None:
-        """Whether these are reserved for this site; about others it says nothing."""
-        wrong = self._study.look(lambda view: [id for id in ids if view.reserved.get(view.subject(id)) != self.site])
-        if wrong:
-            raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
-
-
-def _brief(a: Assignment) -> dict[str, Any]:
-    return {"id": a.id, "arm": a.arm, "dose": a.dose}
-
-
-def _copied(journal: Journal, events: Sequence[Event]) -> Journal:
-    with journal.writing(events[0].study) as transaction:
-        if transaction.seq:
-            raise SurefootError(f"there is a study {events[0].study!r} in {journal.shown} already")
-        for event in events:
-            transaction.copy(event)
-    return journal
-
-
-def _waiting(view: View) -> set[int]:
-    given = view.open
-    return {s for s, _ in given.subjects() if view.harm[s] != view.harm[s] and s not in view.gone} if given else set()
-
-
-def _begun(view: View) -> str:
-    return f"surefoot {view.setup['versions']['surefoot']}"
-
-
-def versions() -> dict[str, str]:
-    import platform
-
-    import numpy
-
-    from .. import __version__
-
-    return {"surefoot": __version__, "numpy": numpy.__version__, "python": platform.python_version()}
-
-
-def _actor(actor: str | None) -> str:
-    if actor is None:
-        try:
-            actor = getpass.getuser()
-        except (OSError, KeyError):
-            actor = "unknown"
-    return line("actor", actor)
-
-
 _reason = reason  # methods have an argument of that name
-
-
-def _ranges(plausible: Any) -> dict[str, list[float]] | None:
-    if plausible is None:
-        return None
-    if not isinstance(plausible, Mapping) or not plausible:
-        raise SurefootError(f"plausible must give a range for effect, harm or both; got {plausible!r}")
-    found = {}
-    for key, ends in plausible.items():
-        choice("a plausible reading", key, ("effect", "harm"))
-        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
-            raise SurefootError(f"the plausible range of {key} must be two numbers; got {ends!r}")
-        found[key] = [number(f"an end of the plausible {key}", x) for x in ends]
-        if found[key][0] >= found[key][1]:
-            raise SurefootError(f"the plausible range of {key} must rise; got {ends!r}")
-    return found
 
 
 def _list(ids: Any) -> list[str]:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..problem import SurefootError
+from .blocks import COLUMNS as BLOCK
 
-COLUMNS = ("id", "effect", "harm", "dose", "key", "confirm")  # of a table of readings; the last three may be left out
+# Of a table of readings; all but the first three may be left out, and of blocks those too that have a mean instead
+COLUMNS = ("id", "effect", "harm", "dose", "key", "confirm", *BLOCK)
 NAME = 60  # characters that a name may have
 
 # Letters of other scripts that look like Latin ones, and digits that look like letters
@@ -75,7 +77,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def table(rows: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def table(rows: str | Path | io.TextIOBase | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of readings with a name each for error messages: from the path of a CSV file, an open one, or a table."""
     if isinstance(rows, io.TextIOBase):
         yield from _parsed("the table", rows)
@@ -104,7 +106,7 @@ def _parsed(path: str, opened: Iterable[str]) -> Iterator[tuple[str, dict[str, A
         reader = csv.reader(opened, strict=True)
         head = [name.strip() for name in next(reader, [])]
         for what, names in (
-            ("lacks the column", [n for n in COLUMNS[:3] if n not in head]),
+            ("lacks the column", [n for n in COLUMNS[:3] if n not in head and f"{n}_mean" not in head]),
             ("has a column that means nothing here:", [n for n in head if n not in COLUMNS]),
             ("has a column twice:", sorted({n for n in head if head.count(n) > 1})),
         ):
@@ -116,7 +118,7 @@ def _parsed(path: str, opened: Iterable[str]) -> Iterator[tuple[str, dict[str, A
             row: dict[str, Any] = dict(zip(head, (c.strip() or None for c in cells), strict=False))
             if len(cells) != len(head):
                 row = {"id": f"{len(cells)} cells instead of {len(head)}"}
-            for name in ("effect", "harm", "dose"):
+            for name in ("effect", "harm", "dose", *BLOCK):
                 if row.get(name) is not None:
                     with suppress(ValueError):  # else it is told as it stands, and refused with its name
                         row[name] = float(row[name])

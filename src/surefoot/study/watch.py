@@ -91,7 +91,8 @@ class Watches:
         d = len(problem.arms)
         self.problem = problem
         self.level = dict.fromkeys(WATCHES, level / 5)
-        self.sigma = [noise.scale for noise in problem.noises]
+        # a sigma that is not known says nothing: no bet on such a reading ever wins
+        self.sigma = [noise.scale if noise.known else math.inf for noise in problem.noises]
         self.binary = [noise.binary for noise in problem.noises]
         self.edges = [_edges(problem, i) for i in range(d)]
         self.bands = [[[Sums()] * (BANDS + 1) for _ in READINGS] for _ in range(d)]
@@ -110,10 +111,13 @@ class Watches:
         if problem.shape == "monotonic":
             self.keys += [("steep", 1, j, 1) for j in range(BANDS)]
         self.touched: set[int] = set()
+        self.places: tuple[Any, list[list[int]]] = (None, [])  # the subjects of each arm of one cohort
 
     def update(self, record: Record) -> None:
         for given in record.cohorts[self.cohort :]:
-            for arm, n in enumerate(given.n):
+            if given.blocks:
+                self._take_blocks(record, given)
+            for arm, n in enumerate(given.n if not given.blocks else ()):
                 if n:
                     for r, values in enumerate((record.effect, record.harm)):
                         self._advance(record, given, arm, r, values)
@@ -123,8 +127,22 @@ class Watches:
             self.at[:] = 0
             self.looked = [-1.0] * len(self.looked)
 
+    def _take_blocks(self, record: Record, given: Given) -> None:
+        """Blocks of a cohort, once all of them are in: their sums, and their squares where they were told. Who came
+        first is not known, so that no drift is seen."""
+        for subject, arm in given.subjects() if given.closed else ():
+            if subject in record.gone or subject in record.other or not record.complete(subject):
+                continue
+            dose, block = given.dose[arm], record.block[subject]
+            band = int(np.searchsorted(self.edges[arm], dose))
+            for r, values in enumerate((record.effect, record.harm)):
+                self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
+                if (spread := block.get(f"{READINGS[r]}_spread")) is not None:
+                    self.noise[arm, r] += block["n"] - 1, spread
+            self.touched.add(arm)
+
     def _advance(self, record: Record, given: Given, arm: int, r: int, values: Any) -> None:
-        subjects, old, gone = given.of[arm], int(self.at[arm, r]), record.gone
+        subjects, old, gone = self._subjects(given)[arm], int(self.at[arm, r]), record.gone
         n, new = len(subjects), old
         while new < n and (given.closed or values[subjects[new]] == values[subjects[new]] or subjects[new] in gone):
             new += 1
@@ -153,6 +171,15 @@ class Watches:
         begin, end = max(old - h, 0), min(new - h, h)
         if end > begin:
             _pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
+
+    def _subjects(self, given: Given) -> list[list[int]]:
+        """Of each arm of a cohort, in the order of assignment."""
+        of = given.number, len(given.later)
+        if self.places[0] != of:
+            self.places = of, [[] for _ in given.n]
+            for subject, arm in given.subjects():
+                self.places[1][arm].append(subject)
+        return self.places[1]
 
     def _look_past(self, record: Record, subjects: Sequence[int], arm: int, band: int, dose: float, low: float) -> None:
         """Harms after one that is missing, which is taken at its lowest, if few are."""

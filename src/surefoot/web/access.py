@@ -296,14 +296,14 @@ class Access:
         u, s = _users.c, _sessions.c
         good = (s.hash == hashed) & (s.ends > time.time()) & u.active
         row = self._one(sa.select(u.name, u.role, u.site).join_from(_sessions, _users, s.user == u.name).where(good))
-        return Who(*row, via="session", id=hashed) if row else None
+        return Who(row[0], row[1], row[2], "session", hashed) if row else None
 
     def by_proxy(self, name: str) -> Who | None:
         """Somebody whom the proxy vouches for; only who has an account here has a role."""
         row = self._one(
             sa.select(_users.c.name, _users.c.role, _users.c.site).where((_users.c.name == name) & _users.c.active)
         )
-        return Who(*row, via="proxy", id=_hash(f"proxy {name}")) if row else None
+        return Who(row[0], row[1], row[2], "proxy", _hash(f"proxy {name}")) if row else None
 
     def logout(self, who: Who) -> None:
         self._do(_sessions.delete().where(_sessions.c.hash == who.id))
@@ -337,7 +337,7 @@ class Access:
     def _by_token(self, hashed: str) -> Who | None:
         good = (_tokens.c.hash == hashed) & (_tokens.c.ends > time.time())
         row = self._one(sa.select(_tokens.c.name, _tokens.c.role, _tokens.c.site).where(good))
-        return Who(*row, via="token", id=hashed) if row else None
+        return Who(row[0], row[1], row[2], "token", hashed) if row else None
 
     def _lookup(self, hashed: str, find: Any) -> Who | None:
         """Kept for two seconds, and forgotten at any change made here: another process may have ended it."""

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from ..designs import make
 from ..problem import Problem
 from ..study import Study
+from ..study.blocks import COLUMNS
 from .access import ENTRY
 from .gate import ANY, CHANGE, ENTER, READ, Ask, Denied, identify, needs
 from .hub import path_of
@@ -45,13 +46,31 @@ class Create(Body):
     watch_level: float = 0.01
     plausible: dict[str, tuple[float, float]] | None = None
     lift: str = "another"
+    blocks: bool = False
+    pipeline: int = 1
 
 
-class Reading(Body):
+class Block(Body):
+    """What came back; of many subjects as one: n, and sums or means."""
+
     id: str
     effect: Any = None
     harm: Any = None
     dose: Any = None
+    n: Any = None
+    effect_mean: Any = None
+    harm_mean: Any = None
+    effect_squares: Any = None
+    harm_squares: Any = None
+    effect_sd: Any = None
+    harm_sd: Any = None
+
+    @property
+    def block(self) -> dict[str, Any]:
+        return {k: x for k in COLUMNS if (x := getattr(self, k)) is not None}
+
+
+class Reading(Block):
     key: str | None = None
     confirm: str | None = None
 
@@ -77,11 +96,8 @@ class Return(Reason):
     ids: list[str]
 
 
-class Correct(Reason):
-    id: str
-    effect: Any = None
-    harm: Any = None
-    dose: Any = None
+class Correct(Block):
+    reason: str
     confirm: bool = False
 
 
@@ -160,6 +176,7 @@ def create(body: Create, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
         study = Study.create(
             ask.site.url, body.name, problem, chosen, actor=ask.me.actor, seed=body.seed, watch=body.watch,  # type: ignore[arg-type]
             watch_level=body.watch_level, plausible=body.plausible, lift=body.lift,  # type: ignore[arg-type]
+            blocks=body.blocks, pipeline=body.pipeline,
         )  # fmt: skip
         return {"study": study.name, "path": f"/study/{path_of(study.name)}", **head(study)}
 
@@ -174,7 +191,9 @@ def status(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
 
 
 @router.get("/studies/{part}/assignments")
-def assignments(part: str, ask: Ask = needs(*ENTER, bearer=True), limit: int = MOST, site: str | None = None) -> Response:
+def assignments(
+    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: int = MOST, site: str | None = None
+) -> Response:
     """The open assignments: whom to give what. Who enters data sees those of their own site alone."""
     study = ask.site.hub.study(part)
     if ask.me.role == ENTRY:
@@ -215,7 +234,8 @@ def tell(part: str, body: Reading, ask: Ask = needs(*ENTER, bearer=True)) -> Res
     if ask.me.role == ENTRY:
         study.desk(ask.me.desk).check(body.id)
     key = body.key or ask.request.headers.get("idempotency-key")
-    study.tell(body.id, body.effect, body.harm, body.dose, key=key, confirm=body.confirm, actor=ask.me.actor)
+    more = {"key": key, "confirm": body.confirm, "actor": ask.me.actor, **body.block}
+    study.tell(body.id, body.effect, body.harm, body.dose, **more)
     ask.site.hub.heads.pop(study.name, None)
     return JSONResponse({"done": True} if ask.me.role == ENTRY else {"done": True, **head(study)})
 
@@ -253,7 +273,9 @@ def correct(part: str, body: Correct, ask: Ask = needs(*CHANGE, bearer=True)) ->
     study, b = ask.site.hub.study(part), body
     return write(
         ask, study, body,
-        lambda: study.correct(b.id, b.effect, b.harm, b.reason, dose=b.dose, confirm=b.confirm, actor=ask.me.actor),
+        lambda: study.correct(
+            b.id, b.effect, b.harm, b.reason, dose=b.dose, confirm=b.confirm, actor=ask.me.actor, **b.block
+        ),
     )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def create_app(
         app.include_router(router)
     app.state.routes = [route for router in routers for route in router.routes]
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
-    app.add_middleware(Guard, safety=safety)  # type: ignore[arg-type]
+    app.add_middleware(Guard, safety=safety)
     for kind in (SurefootError, Denied, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, _failed)
     app.add_exception_handler(Elsewhere, _elsewhere)
@@ -149,8 +149,7 @@ async def _elsewhere(request: Request, error: Exception) -> Response:
 async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, Refused):
         wait = {"retry-after": f"{error.wait:.0f}"} if error.wait else {}
-        words: tuple[int, str, str] = (429 if error.wait else 403, "Refused", str(error))
-        return denied(request.scope, *words, **wait)
+        return denied(request.scope, 429 if error.wait else 403, "Refused", str(error), **wait)
     if isinstance(error, Denied):
         return denied(request.scope, error.status, error.title, error.detail, **error.headers)
     if isinstance(error, SurefootError):
@@ -194,7 +193,7 @@ def table(app: FastAPI) -> list[tuple[str, str, tuple[str, ...]]]:
             for one in route.dependant.dependencies:
                 if isinstance(one.call, Needs):
                     roles = one.call.roles
-            rows += [(method, route.path, roles) for method in sorted(route.methods - {"HEAD"})]
+            rows += [(method, route.path, roles) for method in sorted(set(route.methods or ()) - {"HEAD"})]
     return sorted(rows, key=lambda row: (row[1], row[0]))
 
 
@@ -230,13 +229,19 @@ def serve(
     hosts = ("localhost", "127.0.0.1", "[::1]", *((host,) if host not in ("0.0.0.0", "::") else ()), *names)
     safety = Safety(hosts, behind_proxy, sso, tls=bool(certificate or behind_proxy))
     app = create_app(url, safety, key=key, demo=demo, spare=True)
-    shown = names[0] if names else f"[{host}]" if ":" in host else host if host not in ("0.0.0.0", "::") else "localhost"
+    shown = (
+        names[0] if names else f"[{host}]" if ":" in host else host if host not in ("0.0.0.0", "::") else "localhost"
+    )
     base = f"http{'s' if certificate else ''}://{shown}:{port}"
     address = base
     access = app.state.site.access
     if new_admin or not access.has_admin():
         address = f"{base}/first#{access.link(None, 'start of the server')}"
-        print("This link lets you in." if demo else "This link makes an admin. It works once, for a day; show it to nobody:")
+        print(
+            "This link lets you in."
+            if demo
+            else "This link makes an admin. It works once, for a day; show it to nobody:"
+        )
     print(address, flush=True)
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, date_header=True,

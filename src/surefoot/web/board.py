@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,13 @@ def still_open(view: View) -> int:
     given = view.open
     if given is None or view.standing not in ("running", "paused"):
         return 0
-    return sum(view.harm[s] != view.harm[s] and s not in view.gone for s, _ in given.subjects())
+    return sum(no_reading(view, s) for s, _ in given.subjects())
+
+
+def no_reading(view: View, subject: int) -> bool:
+    """Nothing was told of a subject (or block) yet, and nobody said that they dropped out."""
+    harm = view.harm[subject]
+    return harm != harm and subject not in view.gone
 
 
 def told(view: View) -> list[int]:
@@ -83,7 +90,7 @@ def doses(view: View) -> list[list[dict[str, Any]]]:
     sums: list[dict[float, list[float]]] = [{} for _ in view.problem.arms]
     for given in view.cohorts:
         for (arm, dose), came in (given.came if given.closed else view.sums(given)).items():
-            into = sums[arm].setdefault(dose, [0, 0.0, 0.0])
+            into = sums[arm].setdefault(dose, [0.0, 0.0, 0.0])
             for k in range(3):
                 into[k] += came[k]
     return [
@@ -127,6 +134,7 @@ def board(view: View) -> dict[str, Any]:
     p, verdict, given = view.problem, view.design.verdict(view.state), view.open
     at, by = doses(view), told(view)
     winner = view.concluded["winner"] if view.concluded else None
+    waits = Counter(a for s, a in given.subjects() if no_reading(view, s)) if given else Counter[int]()
     arms = []
     for i, it in enumerate(p.arms):
         standing = "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])]
@@ -171,8 +179,7 @@ def board(view: View) -> dict[str, Any]:
         "awaiting": len(view.awaiting()),
         "arms": arms,
         "next": [
-            {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]}
-            | {"open": sum(view.harm[s] != view.harm[s] and s not in view.gone for s in given.of[i])}
+            {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]} | {"open": waits[i]}
             for i, it in enumerate(p.arms)
             if given.n[i]
         ]
@@ -232,7 +239,15 @@ def story(view: View) -> list[dict[str, Any]]:
         gave = [(int(upto[k]), c.dose[arm], c.n[arm]) for k, c in enumerate(closed) if c.n[arm]]
         rows["allowed"] = [_n(math.nan if (x := closed[k].certified[arm]) is None else x) for k in picked]
         left = next((int(upto[k]) for k, v in zip(picked, verdicts, strict=True) if int(v.standing[0, arm])), None)
-        out.append({"arm": view.problem.names[arm], "index": arm, "given": gave[:: max(len(gave) // POINTS, 1)], "out": left, **rows})
+        out.append(
+            {
+                "arm": view.problem.names[arm],
+                "index": arm,
+                "given": gave[:: max(len(gave) // POINTS, 1)],
+                "out": left,
+                **rows,
+            }
+        )
     return out
 
 

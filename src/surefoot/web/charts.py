@@ -54,14 +54,17 @@ class Axes:
         bottom = self.top + self.high
         for v in ticks(*self.y, 4):
             _, y = self.at(self.x[0], v)
-            self.add(f'<line class="rule" x1="{n(self.left)}" x2="{n(self.left + self.wide)}" y1="{n(y)}" y2="{n(y)}"/>')
+            self.add(
+                f'<line class="rule" x1="{n(self.left)}" x2="{n(self.left + self.wide)}" y1="{n(y)}" y2="{n(y)}"/>'
+            )
             self.text(self.left - 6, y + 3.5, number(v), "end")
         marks = list(enumerate(x_labels)) if x_labels else [(v, number(v)) for v in ticks(*self.x, 5)]
         for v, label in marks:
             x, _ = self.at(float(v), self.y[0])
             self.add(f'<line class="axis" x1="{n(x)}" x2="{n(x)}" y1="{n(bottom)}" y2="{n(bottom + 4)}"/>')
             self.text(x, bottom + 16, label if len(label) < 12 else label[:11] + "…", "middle")
-        self.add(f'<line class="axis" x1="{n(self.left)}" x2="{n(self.left + self.wide)}" y1="{n(bottom)}" y2="{n(bottom)}"/>')
+        ends = f'x1="{n(self.left)}" x2="{n(self.left + self.wide)}"'
+        self.add(f'<line class="axis" {ends} y1="{n(bottom)}" y2="{n(bottom)}"/>')
         if x_name:
             self.text(self.left + self.wide, bottom + 30, x_name, "end", "name")
         if y_name:
@@ -185,7 +188,7 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
     for axes in drawn:
         if arm["out"] is not None:
             axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
-    words = f"{arm['arm']}: doses given with the certified dose, and bounds on its value, over {ends['subjects']:,} subjects"
+    words = f"{arm['arm']}: doses given, certified dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
     return svg(256, 212 if ends["known"] else 112, words, *drawn, kind="chart story")
 
 
@@ -214,7 +217,8 @@ def harm_bar(value: float | None, limit: float, ceiling: float) -> Markup:
     kind = "bar over" if value > limit else "bar"
     return Markup(
         f'<svg class="mini" viewBox="0 0 88 12" width="88" height="12" aria-hidden="true">'
-        f'<rect class="track" width="88" height="12" rx="2"/><rect class="{kind}" width="{n(wide)}" height="12" rx="2"/>'
+        f'<rect class="track" width="88" height="12" rx="2"/>'
+        f'<rect class="{kind}" width="{n(wide)}" height="12" rx="2"/>'
         f'<line class="mark" x1="{n(at)}" x2="{n(at)}" y1="0" y2="12"/></svg>'
     )
 
@@ -229,7 +233,7 @@ def interval(low: float | None, high: float | None, ends: tuple[float, float], b
     return Markup(
         f'<svg class="mini" viewBox="0 0 88 12" width="88" height="12" aria-hidden="true">'
         f'<rect class="track" y="5" width="88" height="2"/>'
-        f'<rect class="{"span best" if best else "span"}" x="{n(x0)}" y="2" width="{n(max(x1 - x0, 2))}" height="8" rx="1"/>'
+        f'<rect class="span{" best" if best else ""}" x="{n(x0)}" y="2" width="{n(max(x1 - x0, 2))}" height="8"/>'
         f"</svg>"
     )
 

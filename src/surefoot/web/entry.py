@@ -127,10 +127,14 @@ def tell(part: str, ask: Ask = needs(*ENTER)) -> Response:
         study.tell(id, **given, **more)
     except SurefootError as error:
         row = {"id": id, "arm": f.field("arm") or "", "dose": f.field("assigned") or "", "key": key}
-        row |= {k: f.fields.get(k, "") for k in ("effect", "harm", "confirm", "given")} | {"other": f.fields.get("dose", "")}
+        row |= {k: f.fields.get(k, "") for k in ("effect", "harm", "confirm", "given")} | {
+            "other": f.fields.get("dose", "")
+        }
         if not ask.htmx:
             raise
-        return ask.site.render(ask, "row.html", 422, row=row, study=study.name, row_error=str(error), late=bool(f.field("due")))
+        return ask.site.render(
+            ask, "row.html", 422, row=row, study=study.name, row_error=str(error), late=bool(f.field("due"))
+        )
     ask.site.hub.heads.pop(study.name, None)
     said = "harm told, effect due" if given["effect"] is None and not f.field("due") else "told"
     if ask.htmx:
@@ -184,7 +188,9 @@ def _commas(text: str) -> str:
     writer = csv.writer(out, lineterminator="\n")
     try:
         for cells in csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=sign, strict=True):
-            writer.writerow([c.replace(",", ".") if c.replace(",", "").replace("-", "").isdigit() else c for c in cells])
+            writer.writerow(
+                [c.replace(",", ".") if c.replace(",", "").replace("-", "").isdigit() else c for c in cells]
+            )
     except csv.Error as error:
         raise SurefootError(f"the table cannot be read: {error}") from error
     return out.getvalue()

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ..plan import STYLE
 from ..problem import SurefootError
 from ..study import Study
-from ..study.fold import default
+from ..study.published import default
 from . import charts, lab_work
 from .entry import once
 from .gate import CHANGE, Ask, Denied, fresh_key, needs
@@ -70,7 +70,9 @@ def form(ask: Ask = needs(*CHANGE)) -> Response:
     data = lab_work.from_fields(f, base)
     arms: list[Any] = data["arms"]
     if f.get("add"):
-        arms.append(dict(arms[-1], name=f"arm {len(arms) + 1}") if arms else {"name": "arm 1", "start": 0.1, "max": 1.0})
+        arms.append(
+            dict(arms[-1], name=f"arm {len(arms) + 1}") if arms else {"name": "arm 1", "start": 0.1, "max": 1.0}
+        )
     if (gone := f.get("remove", "")).isdecimal() and int(gone) < len(arms):
         del arms[int(gone)]
     state = _state(lab_work.to_toml(data))

@@ -21,7 +21,7 @@ from ..theory.resolvable import doubts, impossible
 
 Say = Callable[[float, str], None]
 MOST = 20_000  # trials of a cell
-PARAMETERS = {name: [f for f in kind.__dataclass_fields__] for name, kind in CURVES.items()}
+PARAMETERS = {name: list(kind.__dataclass_fields__) for name, kind in CURVES.items()}
 NOISES = ("gaussian", "bernoulli", "rademacher")
 FIELDS = ("limit", "slack", "delta", "tolerance", "budget")
 START = """\
@@ -103,7 +103,7 @@ def to_fields(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arm(a: Mapping[str, Any]) -> dict[str, Any]:
-    out = {k: _text(a.get(k)) for k in ("name", "start", "max", "lipschitz")}
+    out: dict[str, Any] = {k: _text(a.get(k)) for k in ("name", "start", "max", "lipschitz")}
     out["levels"] = " ".join(map(str, a.get("levels", [])))
     for key in ("effect", "harm"):
         one = a.get(key) if isinstance(a.get(key), Mapping) else {}

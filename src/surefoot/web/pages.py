@@ -6,6 +6,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -15,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ..problem import SurefootError
 from ..study import Study
-from ..study.certificate import STYLE
+from ..study.page import STYLE
 from . import board, charts
 from .access import ENTRY
 from .gate import ANY, CHANGE, READ, Ask, Denied, identify, needs
@@ -50,7 +51,7 @@ def studies(ask: Ask = needs(*ANY), search: str = "", page: int = 1) -> Response
     for name in names[(page - 1) * PAGE : page * PAGE]:
         study = hub.study(name_part(name))
         try:
-            found = hub.worked_out(study, "summary", lambda s=study: s.look(board.summary))[1]
+            found = hub.worked_out(study, "summary", partial(study.look, board.summary))[1]
         except SurefootError as error:
             found = {"study": name, "standing": "does not hold", "sentence": str(error)}
         if ask.me.role == ENTRY:  # how it goes is not for who enters
@@ -198,9 +199,7 @@ def verify(part: str, ask: Ask = needs(*READ)) -> Response:
 
 # The journal
 @router.get("/study/{part}/journal")
-def journal(
-    part: str, ask: Ask = needs(*READ), before: int | None = None, kind: str = "", words: str = ""
-) -> Response:
+def journal(part: str, ask: Ask = needs(*READ), before: int | None = None, kind: str = "", words: str = "") -> Response:
     study = ask.site.hub.study(part)
     kind = kind if kind in KINDS else ""
     events = ask.site.hub.journal.page(study.name, before, EVENTS + 1, kind or None, words.strip()[:200] or None)

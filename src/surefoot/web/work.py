@@ -50,10 +50,7 @@ def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None
     more than FARTHEST are given up there."""
     it = Study.open(url, study, actor="page")
     it.look(_within_reach)
-    if text:
-        scenarios = _scenarios(text)
-    else:
-        scenarios = [it.look(as_read)]
+    scenarios = _scenarios(text) if text else [it.look(as_read)]
     if not 1 <= trials <= 20_000:
         raise SurefootError(f"a forecast plays 1 to 20,000 trials; got {trials:,}")
     out = []
@@ -75,7 +72,10 @@ def _within_reach(view: View) -> None:
 def _together(rows: list[dict[str, Any]], sizes: list[int], name: str) -> dict[str, Any]:
     """Parts of a forecast as one; quantiles are means of those of the parts."""
     total = sum(sizes)
-    pulls = {k: sum(r["pulls"][k] * s for r, s in zip(rows, sizes, strict=True)) / total for k in ("mean", "p10", "p50", "p90")}
+    pulls = {
+        k: sum(r["pulls"][k] * s for r, s in zip(rows, sizes, strict=True)) / total
+        for k in ("mean", "p10", "p50", "p90")
+    }
     ends: dict[str, float] = {}
     best: dict[str, float] = {}
     for row, size in zip(rows, sizes, strict=True):
@@ -118,18 +118,9 @@ def as_read(view: View) -> Scenario:
 
 
 def _scenarios(text: str) -> list[Scenario]:
-    import tempfile
-    from pathlib import Path
+    from .lab_work import read
 
-    from ..scenario import load_all
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "scenario.toml"
-        file.write_text(text, encoding="utf-8")
-        try:
-            return load_all(file)[1]
-        except SurefootError as error:
-            raise SurefootError(str(error).replace(str(file), "the text")) from error
+    return read(text)[1]
 
 
 def look(say: Say, url: str, study: str, command: str, actor: str, arguments: dict[str, Any]) -> Any:
@@ -152,9 +143,7 @@ def readings(say: Say, url: str, study: str) -> Any:
     return to_csv(Study.open(url, study, actor="page").readings())
 
 
-WORK: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (preview, forecast, look, verify, certificate, readings)
-}
+WORK: dict[str, Callable[..., Any]] = {f.__name__: f for f in (preview, forecast, look, verify, certificate, readings)}
 
 
 def plain(x: Any) -> Any:

@@ -1,0 +1,193 @@
+"""`surefoot study`: the commands that look and change nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..problem import SurefootError
+from ..scenario import load
+from .journal import Journal
+from .terminal import (
+    Db,
+    Json,
+    Name,
+    answer,
+    app,
+    as_said,
+    grid,
+    opened,
+    paragraph,
+    print_json,
+    read_json,
+    say,
+    say_standing,
+    text_of,
+    which,
+    write,
+)
+from .text import shown
+
+
+@app.command()
+def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
+    """Where the study stands: every arm, its certified dose, its bounds."""
+    it = opened(db, study)
+    found = it.status()
+    if as_json:
+        print_json(found)
+        raise typer.Exit(0 if found["holds"] else 1)
+    if found["trouble"]:
+        say(found["trouble"], "does not verify:", "red")
+    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
+    of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
+    say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
+    if found["holds"]:
+        say_standing(it.view)
+        paragraph(f"if it had to end now: {found['recommendation']}")
+    row = grid("arm", "standing", "certified", "pulls", "open", "next dose", "value")
+    for a in found["arms"]:
+        value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))
+        nxt = as_said(a["dose"]) if a["open"] else ""
+        row(a["arm"], a["standing"], as_said(a["certified"]), f"{a['pulls']:,}", f"{a['open']:,}", nxt, value)
+    row()
+    for a in found["arms"]:
+        if a["standing"] != "active":
+            paragraph(f"{shown(a['arm'])}: {a['why']}")
+    if not found["holds"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def preview(db: Db = None, study: Name = None, as_json: Json = False) -> None:
+    """What the open cohort's mean harm and effect in each arm would lead to."""
+    it = opened(db, study)
+    rows = it.preview()
+    if as_json:
+        print_json({"study": it.name, "rows": rows})
+        return
+    row = grid("arm", "mean harm", "mean effect", "then: standing", "certified dose", "next", "ending")
+    for r in rows:
+        nxt = f"{r['next']['n']:,} at {as_said(r['next']['dose'])}" if r["next"] else ""
+        end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
+        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], as_said(r["certified"]), nxt, end)
+    row() if rows else say("no cohort is open: there is nothing to look ahead to")
+
+
+@app.command()
+def forecast(
+    scenario: Annotated[list[Path], typer.Argument(metavar="SCENARIO.toml...", show_default=False)],
+    trials: Annotated[int, typer.Option(help="Simulated continuations.")] = 1000,
+    seed: Annotated[int, typer.Option()] = 0, db: Db = None, study: Name = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """How many pulls are still to go, if a scenario were the truth."""
+    rows = opened(db, study).forecast([load(path)[1] for path in scenario], trials, seed)
+    if as_json:
+        print_json({"forecasts": rows})
+        return
+    row = grid("scenario", "pulls to go, mean", "10% / median / 90%", "winners", "endings")
+    for r in rows:
+        p = r["pulls"]
+        shares = ", ".join(f"{k} {v:.0%}" for k, v in r["winners"].items())
+        ends = ", ".join(f"{k} {v:,}" for k, v in r["endings"].items())
+        spread = " / ".join(f"{p[q]:,.0f}" for q in ("p10", "p50", "p90"))
+        row(r["scenario"], f"{p['mean']:,.0f} ± {p['se']:,.0f}", spread, shares, ends)
+    row()
+
+
+@app.command()
+def story(
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("surefoot-study.png"),
+    db: Db = None, study: Name = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """A picture: doses given and what is known, over time."""
+    it = opened(db, study)
+    try:
+        from .story import story as draw
+
+        draw(it.view, out)
+    except ImportError as error:
+        raise SurefootError("pictures need matplotlib: pip install surefoot[plots]") from error
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot write the picture to {out}: {error}") from error
+    answer(as_json, f"the picture is in {out}", picture=str(out))
+
+
+@app.command()
+def log(
+    db: Db = None, study: Name = None,
+    last: Annotated[int | None, typer.Option(help="Only the last so many events.")] = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Every event: when, who, what, why."""
+    it = opened(db, study)
+    events = it.log()[-last if last else 0 :]
+    if as_json:
+        print_json({"study": it.name, "events": [e._asdict() | {"payload": e.data} for e in events]})
+        return
+    say("event, time (UTC), actor, what; content, reason, hash", style="dim")
+    for e in events:
+        content = "" if e.kind == "created" else _brief(e.data)
+        said = [f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}", content, e.reason, f"hash {e.hash[:8]}"]
+        paragraph("; ".join(shown(x) for x in said if x), "    ")
+
+
+@app.command()
+def verify(
+    db: Db = None, study: Name = None,
+    head: Annotated[str | None, typer.Option(help="A hash, kept outside of the database.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="A certificate (JSON or HTML) to check as well.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="A signed checkpoint that the journal must extend.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="The public key that signed it.")] = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Check the chain of hashes, the evidence and a certificate anew. Exit code 1 where something does not hold."""
+    it = opened(db, study)
+    note = read_json(checkpoint) if checkpoint else None
+    report = it.verify(head, text_of(certificate) if certificate else None, note, key or ())
+    if as_json:
+        print_json(report)
+    else:
+        say(report["message"], "holds:" if report["ok"] else "does not hold:", "green" if report["ok"] else "red")
+        if report["compared"]:
+            say(", ".join(report["compared"]), "compared:", "dim")
+        say(f"head {report['head']}")
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def certificate(
+    out: Annotated[Path | None, typer.Option(help="A .html or .json file; in words to the screen else.")] = None,
+    db: Db = None, study: Name = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """What was concluded, at which delta, under which assumptions, from which evidence."""
+    found = opened(db, study).certificate()
+    if out is not None:
+        write(out, found.to_json() if out.suffix == ".json" else found.to_html())
+    if as_json:
+        print(json.dumps(found.content, allow_nan=False))
+    else:
+        say(found.content["concluded"]["words"])
+        say(found.content["covered"])
+        say(f"head {found.content['head']['hash']}" + (f"; written to {out}" if out else ""))
+
+
+@app.command(name="list")
+def list_(db: Db = None, as_json: Json = False) -> None:
+    """The studies in a database."""
+    names = Journal(which(db)).names()
+    if as_json:
+        print_json({"studies": names})
+    else:
+        for name in names or ["none"]:
+            say(name)
+
+
+def _brief(data: dict[str, Any], most: int = 100) -> str:
+    """A payload in words, cut between two of them where it is long."""
+    text = ", ".join(f"{key} {json.dumps(x, ensure_ascii=False)}" for key, x in data.items())
+    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."

@@ -1,0 +1,52 @@
+"""What somebody who treats subjects and enters data sees of a study."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..problem import SurefootError
+from .fold import Assignment
+
+if TYPE_CHECKING:
+    from .study import Study
+
+
+class Desk:
+    """For who treats subjects and enters data at one site: arm and dose of the subjects that are reserved for it.
+
+    No bounds, no seed, no order of those to come: they would tell what comes next, and how it goes. It keeps them from
+    being seen by chance; who can read the database can read them all.
+    """
+
+    def __init__(self, study: Study, site: str, actor: str):
+        self.site, self.actor, self._study = site, actor, study
+
+    def next(self, count: int = 1) -> list[dict[str, Any]]:
+        """So many more subjects, reserved for this site."""
+        return [_brief(a) for a in self._study.assign(count, self.site, actor=self.actor)]
+
+    def open(self) -> list[dict[str, Any]]:
+        """Those that are reserved for this site and have no reading yet."""
+        return [_brief(a) for a in self._study.ask(site=self.site)]
+
+    def awaiting(self) -> list[dict[str, Any]]:
+        """Those of this site whose effect is due."""
+        return [_brief(a) for a in self._study.awaiting(site=self.site)]
+
+    def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
+        self.check(id)
+        self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
+
+    def void(self, id: str, reason: str) -> None:
+        self.check(id)
+        self._study.void(id, reason, actor=self.actor)
+
+    def check(self, *ids: Any) -> None:
+        """Whether these are reserved for this site; about others it says nothing."""
+        wrong = self._study.look(lambda view: [id for id in ids if view.reserved.get(view.subject(id)) != self.site])
+        if wrong:
+            raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
+
+
+def _brief(a: Assignment) -> dict[str, Any]:
+    return {"id": a.id, "arm": a.arm, "dose": a.dose}

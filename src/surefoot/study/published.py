@@ -1,0 +1,123 @@
+"""What of a design stands in the journal: its theorem, a digest of the evidence, its stakes, and the first event."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..designs import DESIGNS, Design, make
+from ..designs.base import Cohort
+from ..designs.compose import Composed
+from ..problem import Problem, SurefootError, choice, number
+from .checker import THEOREMS
+
+
+def certified(design: Design, state: Any) -> list[float]:
+    """The largest dose of every arm that may be given, as the design has it."""
+    safe = design.evidence.certified(state) if isinstance(design, Composed) else state.safe
+    return [float(x) for x in safe[0]]
+
+
+def stakes_of(design: Design, state: Any, asked: Cohort) -> list[Any]:
+    """What is published of an arm: its stakes, or for the paper's designs how many pulls its stage has in all, and the
+    number of its estimate. None where nothing is staked."""
+    if isinstance(design, Composed):
+        rows = asked.stakes[0].tolist() if asked.stakes is not None else [[]] * asked.n.shape[1]
+        return [[x if x == x else None for x in row] if any(x == x for x in row) else None for row in rows]
+    want = state.want[0]
+    if hasattr(state, "t"):  # Algorithm 2 counts the estimates of all arms, in arm order
+        number = int(state.t[0]) - int((want > 0).sum()) + np.cumsum(want > 0)
+    else:
+        number = np.full(want.shape, int(state.rounds[0]) + 1)
+    return [[int(w), int(k)] if w else None for w, k in zip(want, number, strict=True)]
+
+
+def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
+    """Stakes as an array again."""
+    none = [None] * len(design.evidence.stakes(problem))
+    return np.array([[row or none for row in stakes]], dtype=float)
+
+
+def theorem_of(design: Design) -> str:
+    """The name and number of the theorem that a design rests on."""
+    return design.evidence.theorem if isinstance(design, Composed) else f"{design.name}/1"
+
+
+def digest_of(design: Design) -> str:
+    """Of the text of the module that holds the evidence, and of those that its bets come from."""
+    return _digest((type(design.evidence) if isinstance(design, Composed) else type(design)).__module__)
+
+
+@cache
+def _digest(module: str) -> str:
+    package = __name__.split(".")[0]
+    held = {str(getattr(x, "__module__", "")) for x in vars(importlib.import_module(module)).values()}
+    bets = (f"{package}.bounds", f"{package}.noise", f"{package}.designs.l")  # of designs: ladder, levels_*, linear_*
+    names = [module, *sorted(name for name in held - {module} if name.startswith(bets)), f"{package}.designs.readings"]
+    texts = [inspect.getsource(importlib.import_module(name)) for name in names]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def default(shape: str) -> str:
+    """The design of a live study where none is asked for."""
+    return next(name for name in (f"surefoot-{shape}", f"safebai-{shape}") if theorem_of(make(name)) in THEOREMS)
+
+
+def plain(problem: Problem) -> dict[str, Any]:
+    """The problem for JSON, which has no infinity: an arm without a largest dose has no `max`."""
+    data = problem.to_dict()
+    data["arms"] = [{k: v for k, v in arm.items() if v != math.inf} for arm in data["arms"]]
+    return data
+
+
+def setup(problem: Problem, design: Design, seed: int, **more: Any) -> dict[str, Any]:
+    """The payload of the first event."""
+    if theorem_of(design) not in THEOREMS or not design.guarantee:
+        fit = [name for name, kind in DESIGNS.items()
+               if kind.shape == problem.shape and theorem_of(make(name)) in THEOREMS]  # fmt: skip
+        raise SurefootError(
+            f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
+            f"for a live study of this shape use {' or '.join(fit)}"
+        )
+    effect, harm = (noise.worst for noise in problem.noises)
+    return {
+        "problem": plain(problem),
+        "design": design.name,
+        "options": design.options,
+        "theorem": {"name": theorem_of(design), "digest": digest_of(design)},
+        "seed": seed,
+        "voids": "worst" if effect and harm else "pause",
+        "worst": [effect[0], harm[1]] if effect and harm else None,
+        **more,
+    }
+
+
+def versions() -> dict[str, str]:
+    from .. import __version__
+
+    return {"surefoot": __version__, "numpy": np.__version__, "python": platform.python_version()}
+
+
+def ranges(plausible: Any) -> dict[str, list[float]] | None:
+    """What is plausible: for effect, harm or both two numbers that rise."""
+    if plausible is None:
+        return None
+    if not isinstance(plausible, Mapping) or not plausible:
+        raise SurefootError(f"plausible must give a range for effect, harm or both; got {plausible!r}")
+    found = {}
+    for key, ends in plausible.items():
+        choice("a plausible reading", key, ("effect", "harm"))
+        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
+            raise SurefootError(f"the plausible range of {key} must be two numbers; got {ends!r}")
+        found[key] = [number(f"an end of the plausible {key}", x) for x in ends]
+        if found[key][0] >= found[key][1]:
+            raise SurefootError(f"the plausible range of {key} must rise; got {ends!r}")
+    return found

@@ -1,0 +1,150 @@
+"""Whether what somebody wants to add may be added: each gives the payload of the event, or raises SurefootError."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..problem import SurefootError, number
+from .blocks import COLUMNS, MANY, block_in
+from .fold import View
+
+
+def check_open(view: View) -> None:
+    if view.stopped:
+        raise SurefootError(f"study {view.name!r} was stopped ({view.stopped.reason}): it takes nothing more")
+
+
+def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[str, Any] | None:
+    """None where exactly this was told before."""
+    check_open(view)
+    subject = view.subject(data.get("id"))
+    new, old = readings_in(view, subject, data), view.reading(subject)
+    id, given = view.identify(subject), view.find(subject)
+    if subject in view.gone:
+        raise SurefootError(f"{id} was voided: its place is not open to readings any more")
+    if given.blocks and view.reading(subject).get("n", new.get("n")) is None:
+        raise SurefootError(f"{id} is a block: tell n, how many subjects it has, with their sums")
+    if not new.keys() & {"effect", "harm"}:
+        raise SurefootError(f"{id}: nothing to tell; give its harm, its effect, or both")
+    if "harm" not in new and "harm" not in old:
+        raise SurefootError(f"{id}: harm is missing; tell it with the effect or before it: no reading counts without")
+    for key, value in new.items():
+        was = old.get(key, given.dose[given.arm(subject)] if key == "dose" and "harm" in old else value)
+        if was != value:
+            raise SurefootError(
+                f"{id}: {key} was told as {_as_told(view, subject, key, was)} before; "
+                f"got {_as_told(view, subject, key, value)}: if that was wrong, use correct"
+            )
+    if given.blocks and not confirmed and (asked := given.n[given.arm(subject)]) * MANY < new.get("n", 0):
+        raise SurefootError(
+            f"{id}: {new['n']:,} subjects, where {asked:,} were asked for: if it is true all the same, confirm it with "
+            f"a reason"
+        )
+    fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
+    if not confirmed:
+        _check_plausible(view, id, {"id": subject, **fresh})
+    return {"id": subject, **fresh} if fresh else None
+
+
+def _check_plausible(view: View, id: str, data: Mapping[str, Any]) -> None:
+    if not view.plausible(data):
+        said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in view.setup["plausible"].items())
+        raise SurefootError(
+            f"{id}: got {', '.join(f'{k} {data[k]:g}' for k in ('effect', 'harm') if k in data)}; "
+            f"this study expects {said}: if it is true all the same, confirm it with a reason"
+        )
+
+
+def corrected(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[str, Any]:
+    subject = view.subject(data.get("id"))
+    id, given = view.identify(subject), view.find(subject)
+    if subject in view.gone:
+        raise SurefootError(f"{id} was voided: there is no reading to correct")
+    new, old = readings_in(view, subject, data), view.reading(subject)
+    if not old:
+        raise SurefootError(f"{id} has no reading yet: use tell")
+    for key in new:
+        if key != "dose" and key not in old:
+            raise SurefootError(f"{id}: its {key} has not been told yet: use tell")
+    old.setdefault("dose", given.dose[given.arm(subject)])
+    changed = {key: value for key, value in new.items() if old[key] != value}
+    if not changed:
+        raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
+    out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
+    if not confirmed:
+        _check_plausible(view, id, out)
+    return out if view.plausible(out) else out | {"confirmed": True}
+
+
+def voided(view: View, id: Any) -> dict[str, Any]:
+    check_open(view)
+    subject = view.subject(id)
+    if subject in view.gone:
+        raise SurefootError(f"{id} was voided before")
+    if view.reading(subject):
+        raise SurefootError(f"{id} has a reading: it cannot be voided; if the reading is wrong, use correct")
+    if view.find(subject).closed:
+        raise SurefootError(f"{id} was withdrawn: there is nothing to void")
+    return {"id": subject}
+
+
+def paused(view: View) -> dict[str, Any]:
+    check_open(view)
+    if view.standing != "running":
+        raise SurefootError(f"study {view.name!r} is {view.standing}: there is nothing to pause")
+    return {"by": "actor"}
+
+
+def resumed(view: View, voids: Any, who: str, actors: set[str]) -> dict[str, Any]:
+    """`actors`: all who ever did something in the study."""
+    check_open(view)
+    if not view.paused:
+        raise SurefootError(f"study {view.name!r} is {view.standing}, not paused: there is nothing to resume")
+    if view.lifts_own_alarm(who) and (others := sorted(actors - {who})):
+        raise SurefootError(
+            f"a reading that {who} told made a watch pause the study: another actor lifts that ({', '.join(others)})"
+        )
+    if voids is None:
+        return {}
+    if view.setup.get("blocks"):
+        raise SurefootError("a block that was voided is given again; leave out what it would count as")
+    if "open" not in view.gone.values():
+        raise SurefootError("nobody has dropped out since the last decision: leave out what a void counts as")
+    if not isinstance(voids, Mapping) or set(voids) != {"effect", "harm"}:
+        raise SurefootError(f"voids must give an effect and a harm; got {voids!r}")
+    return {"voids": {key: reading(view, key, voids[key]) for key in ("effect", "harm")}}
+
+
+def returned(view: View, ids: list[Any]) -> dict[str, Any]:
+    subjects = sorted({view.subject(id) for id in ids})
+    for subject in subjects:
+        if subject not in view.reserved or view.reading(subject) or subject in view.gone:
+            raise SurefootError(f"{view.identify(subject)} is not reserved, or was used: it cannot be returned")
+    return {"ids": subjects}
+
+
+def reading(view: View, key: str, value: Any) -> float:
+    return number(key, value) if key == "dose" else view.problem.noises[key == "harm"].reading(key, value)
+
+
+def readings_in(view: View, subject: int, data: Mapping[str, Any]) -> dict[str, float]:
+    """What somebody tells of a subject, as the journal has it: levels by their places."""
+    given = {k: data[k] for k in ("effect", "harm", "dose") if data.get(k) is not None}
+    if "dose" in given:
+        given["dose"] = view.problem.arms[view.find(subject).arm(subject)].place(given["dose"])
+    if not view.find(subject).blocks:
+        if extra := [key for key in COLUMNS if data.get(key) is not None]:
+            raise SurefootError(f"{', '.join(extra)}: this study is told subject by subject, not in blocks")
+        return {k: reading(view, k, x) for k, x in given.items()}
+    dose = {"dose": number("dose", given["dose"])} if "dose" in given else {}
+    known = view.block.get(subject, {}).get("n")
+    try:
+        return block_in(view.problem.noises, data, known, view.squares) | dose
+    except SurefootError as error:
+        raise SurefootError(f"{view.identify(subject)}: {error}") from None
+
+
+def _as_told(view: View, subject: int, key: str, value: float) -> str:
+    said = view.problem.arms[view.find(subject).arm(subject)].said(value) if key == "dose" else value
+    return said if isinstance(said, str) else f"{said:.12g}"

@@ -1,0 +1,132 @@
+"""The rows of a journal: its tables, how events are read from them, and how new ones get their place and their seal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..problem import SurefootError
+from .checker import ORIGIN, Event
+
+VERSION = 2  # of the rows and payloads that this code writes, and the only one that it reads
+
+Payload = Mapping[str, Any]
+
+
+def dumps(payload: Payload) -> str:
+    return json.dumps(payload, allow_nan=False, separators=(",", ":"))
+
+
+metadata = sa.MetaData()
+events = sa.Table(
+    "surefoot_events",
+    metadata,
+    sa.Column("study", sa.String(200), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.String(32), nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("key", sa.String(200)),
+    sa.Column("payload", sa.Text, nullable=False),
+    sa.Column("prev", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.UniqueConstraint("study", "key"),
+    sqlite_with_rowid=False,
+)
+
+caches = sa.Table(
+    "surefoot_caches",
+    sa.MetaData(),
+    sa.Column("study", sa.String(200), primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+_LAST = (
+    sa.select(events.c.seq, events.c.hash, events.c.at)
+    .where(events.c.study == sa.bindparam("name"))
+    .order_by(events.c.seq.desc())
+    .limit(1)
+)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def last(connection: sa.Connection, study: str) -> Any:
+    return connection.execute(_LAST, {"name": study}).first()
+
+
+def one(connection: sa.Connection, study: str, seq: int) -> Event | None:
+    row = connection.execute(sa.select(events).where((events.c.study == study) & (events.c.seq == seq))).first()
+    return Event._make(row) if row else None
+
+
+def read(connection: sa.Connection, study: str, after: int, most: int = 10_000) -> Iterator[Event]:
+    """Some at a time: a long study is not to be in memory twice."""
+    c = events.c
+    while True:
+        some = sa.select(events).where((c.study == study) & (c.seq > after)).order_by(c.seq).limit(most)
+        rows = connection.execute(some).all()
+        for event in map(Event._make, rows):
+            if event.version != VERSION:
+                newer = event.version > VERSION
+                age, what = ("a newer", "upgrade surefoot") if newer else ("an older", "use that one")
+                raise SurefootError(
+                    f"study {study!r} was written by {age} surefoot (format {event.version}; this one reads "
+                    f"{VERSION}): {what} to go on with it"
+                )
+            yield event
+        if len(rows) < most:
+            return
+        after = rows[-1].seq
+
+
+class Transaction:
+    """What may be done with one study while its lock is held. Nothing is written before the transaction ends."""
+
+    def __init__(self, connection: sa.Connection, study: str):
+        self.connection, self.study = connection, study
+        self.added: list[Event] = []
+        self.seq: int
+        self.hash: str
+        self.at: str
+        self.seq, self.hash, self.at = last(connection, study) or (0, ORIGIN, "")
+
+    def read(self, after: int = 0) -> Iterator[Event]:
+        return read(self.connection, self.study, after) if self.seq > after else iter(())
+
+    each = read
+
+    def event(self, seq: int) -> Event | None:
+        return one(self.connection, self.study, seq)
+
+    def actors(self) -> set[str]:
+        """All who ever did something in the study."""
+        return set(
+            self.connection.execute(sa.select(events.c.actor).where(events.c.study == self.study).distinct()).scalars()
+        )
+
+    def add(self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None) -> Event:
+        at = now().isoformat(timespec="microseconds")
+        event = Event(
+            self.study, self.seq + 1, at, actor, kind, VERSION, reason, key, dumps(payload), self.hash, hash=""
+        )
+        return self.copy(event._replace(hash=event.seal()))
+
+    def clock_back(self) -> float:
+        """By how many seconds the clock is behind the last event; 0 where it is not."""
+        then = datetime.fromisoformat(self.at) if self.at else now()
+        return max((then - now()).total_seconds(), 0.0)
+
+    def copy(self, event: Event) -> Event:
+        """Add an event that has its place and its hash already."""
+        self.added.append(event)
+        self.seq, self.hash, self.at = event.seq, event.hash, event.at
+        return event

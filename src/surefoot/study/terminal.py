@@ -1,0 +1,176 @@
+"""What the commands of a study have in common: options, files, and printing what people wrote as it stands."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from ..problem import SurefootError
+from . import Study
+from .journal import UNKNOWN
+from .text import shown
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Run a live study: ask what to try next, tell what happened, get a certificate. "
+    "The journal is a SQLite file or a PostgreSQL database: --db, or SUREFOOT_DB.",
+)
+console = Console()
+
+Db = Annotated[str | None, typer.Option("--db", envvar="SUREFOOT_DB", help="SQLite file or database URL.")]
+Name = Annotated[str | None, typer.Option("--study", help="Which one, where the database holds several.")]
+Actor = Annotated[str | None, typer.Option(envvar="SUREFOOT_ACTOR", help="Who does this; the user of the system else.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object and nothing else.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Of an assignment, from `ask`.", show_default=False)]
+Reason = Annotated[str, typer.Option(help="Why; it goes into the journal.", show_default=False)]
+Effect = Annotated[float | None, typer.Option(help="The effect that was read.")]
+Harm = Annotated[float | None, typer.Option(help="The harm that was read.")]
+Dose = Annotated[str | None, typer.Option(help="The dose given, where it is not the one assigned.")]
+
+
+Run = TypeVar("Run", bound=Callable[..., None])
+
+
+def writes(command: Run) -> Run:
+    """A command that is interrupted says what is known: nothing."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            command(*args, **options)
+        except KeyboardInterrupt:
+            raise SurefootError(f"interrupted: {UNKNOWN}") from None
+
+    return run  # type: ignore[return-value]
+
+
+def say(text: Any, label: str = "", style: str = "yellow") -> None:
+    """Print what people wrote as it stands: no markup in it means anything."""
+    console.print(Text.assemble((f"{label} ", style) if label else "", shown(text)), highlight=False)
+
+
+def grid(*head: str) -> Callable[..., None]:
+    """A table whose cells are printed as they stand; called without a row it is shown. Only the last column is wrapped,
+    between words; where the others leave it no room, every row is a paragraph instead."""
+    rows: list[list[str]] = []
+
+    def row(*cells: Any) -> None:
+        if cells:
+            rows.append([shown(cell) for cell in cells])
+            return
+        widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+        room = console.width - sum(widths[:-1]) - 3 * len(head) - 1
+        words = max((cell_len(word) for line in rows for word in line[-1].split()), default=0)
+        if room < max(words, cell_len(head[-1]), min(widths[-1], 24)):
+            for line in rows:
+                paragraph(", ".join(f"{name} {cell}" for name, cell in zip(head, line, strict=True) if cell))
+            return
+        table = Table(*(Column(name, no_wrap=True) for name in head[:-1]), Column(head[-1], max_width=max(room, 1)))
+        for line in rows:
+            table.add_row(*map(Text, line))
+        console.print(table)
+
+    return row
+
+
+def paragraph(text: str, indent: str = "  ") -> None:
+    """Lines that are broken between words alone; what comes after the first is indented."""
+    lines = textwrap.wrap(text, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    console.print(Text("\n".join(lines)), highlight=False, soft_wrap=True)
+
+
+def as_said(dose: Any) -> str:
+    """A dose, or the name of a level."""
+    return dose if isinstance(dose, str) else f"{dose:.6g}"
+
+
+def as_dose(text: str | None) -> Any:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def opened(db: str | None, study: str | None, actor: str | None = None) -> Study:
+    return Study.open(which(db), study, actor=actor)
+
+
+def which(db: str | None) -> str:
+    if not db:
+        raise SurefootError("which database? give --db FILE, or set SUREFOOT_DB")
+    return db
+
+
+def print_json(data: dict[str, Any]) -> None:
+    print(json.dumps(data, allow_nan=False))
+
+
+def answer(as_json: bool, said: str, **data: Any) -> None:
+    print_json(data) if as_json else say(said)
+
+
+def done(study: Study, as_json: bool, said: str, **more: Any) -> None:
+    """What every writing command ends with: what was done, and where the study stands now."""
+    view = study.view
+    if as_json:
+        print_json(
+            {"study": study.name, "standing": view.standing, "head": {"seq": view.seq, "hash": view.hash}, **more}
+        )
+        return
+    say(said)
+    say_standing(view)
+
+
+def say_standing(view: Any) -> None:
+    if view.standing == "paused":
+        say("; ".join(str(e.reason) for e in view.paused), "paused:")
+    elif view.standing == "ended" and view.concluded:
+        winner = view.concluded["winner"]
+        say(
+            view.concluded["ending"] + (f", {view.problem.names[winner]}" if winner is not None else ""),
+            "ended:",
+            "green",
+        )
+    elif view.standing == "stopped":
+        say(view.stopped.reason, "stopped:")
+
+
+def write(path: Path, text: str) -> None:
+    """All of it or nothing: a file that is there already is replaced in one step."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(text_of(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, SurefootError):
+            raise
+        raise SurefootError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise SurefootError(f"{path} must hold a JSON object; got {type(data).__name__}")
+    return data
