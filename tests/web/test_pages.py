@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from surefoot import Client, Study, SurefootError, case
+from surefoot import Arm, Client, Noise, Problem, Study, SurefootError, case
 from surefoot.study import simulated
 from surefoot.study.rehearsal import rehearse
 from surefoot.web import serve
@@ -127,10 +127,10 @@ def test_a_paste_is_checked_then_told_as_a_whole(server: Server) -> None:
     assert bad.status_code == 422 and "line 3" in bad.text and len(study.log()) == before
     good = form | {"text": "\n".join(["id\teffect\tharm", *rows])}
     checked = client.post("/study/one/paste", data=good)
-    assert "3 rows hold" in checked.text and len(study.log()) == before
-    for said in ("3 told", "nothing is new"):
+    assert f"{len(rows)} rows hold" in checked.text and len(study.log()) == before
+    for said in (f"{len(rows)} told", "nothing is new"):
         assert said in client.post("/study/one/paste", data=good | {"step": "tell"}).text
-    assert sum(e.kind == "told" for e in study.log()[before:]) == 3
+    assert sum(e.kind == "told" for e in study.log()[before:]) == len(rows)
     assert study.log()[before].actor == "pastes (statistician)"
 
 
@@ -181,6 +181,22 @@ def test_the_table_in_the_documents_is_the_code(server: Server) -> None:
     assert table_markdown(server.app) in (ROOT / "docs" / "page.md").read_text(encoding="utf-8"), (
         "write it anew: python -m surefoot.web.table docs/page.md"
     )
+
+
+def test_the_service_of_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Twenty lines, as printed."""
+    code = re.search(
+        r"```python\n(import os.*?)```", (ROOT / "docs" / "page.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert code and code[1].count("\n") <= 20
+    arms = (Arm("cream A", 0.5, 2.0), Arm("cream B", 0.5, 2.0))
+    problem = Problem(arms=arms, limit=1.0, shape="linear", noise=Noise("gaussian", 0.02), delta=0.1)
+    Study.create(tmp_path / "x.db", "creams", problem, actor="x", seed=1)
+    with serving(tmp_path / "x.db") as server:
+        monkeypatch.setenv("SUREFOOT_URL", server.url)
+        monkeypatch.setenv("SUREFOOT_TOKEN", robot(server))
+        exec(compile(code[1], "docs/page.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("cream A is the best arm.")
 
 
 def test_it_is_not_put_in_the_open(tmp_path: Path) -> None:

@@ -91,8 +91,7 @@ def doses(view: View) -> list[list[dict[str, Any]]]:
     for given in view.cohorts:
         for (arm, dose), came in (given.came if given.closed else view.sums(given)).items():
             into = sums[arm].setdefault(dose, [0.0, 0.0, 0.0])
-            for k in range(3):
-                into[k] += came[k]
+            sums[arm][dose] = [into[0] + came[0], into[1] + came[1], into[2] + came[2]]
     return [
         [{"dose": a, "n": int(n), "effect": e / n, "harm": h / n} for a, (n, e, h) in sorted(by.items()) if n]
         for by in sums
