@@ -20,7 +20,6 @@ from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
 from .problem import Problem, SurefootError, choice
 from .scenario import Scenario, has_truth, load, load_all
-from .simulate import Result
 from .simulate import simulate as run
 from .tables import Fit
 
@@ -442,7 +441,8 @@ def demo(
         from .study.demo import tell as tell_study
 
         tell_study(console, study, truth)
-    console.print(f"\n[bold]A picture of this trial:[/] {picture or 'not drawn: pip install surefoot[plots]'}")
+    extra = "not drawn: pip install 'surefoot\\[plots]'"
+    console.print(f"\n[bold]A picture of this trial:[/] {picture or extra}")
     if study:
         console.print(f"[bold]The study itself is in[/] {db}; look at it with")
         for command in ("status", "log --last 5", "verify", "certificate --out certificate.html"):
@@ -467,14 +467,9 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
 def _picture(of: Any, out: Path) -> str | None:
     """Draw a simulated trial or a study; None where the extra for pictures is not installed."""
     try:
-        if isinstance(of, Result):
-            from .plots import story
+        from .plots import story
 
-            story(of, path=out)
-        else:
-            from .study.story import story as draw
-
-            draw(of.view, out)
+        story(of, out)
     except ImportError:
         return None
     except OSError as error:

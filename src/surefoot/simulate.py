@@ -38,6 +38,7 @@ class Trace:
     upper: Array
     safe: Array
     unsafe: Array
+    certified: Array  # the largest dose that may be given
     standing: Array
     verdict: Verdict  # at the end
 
@@ -189,7 +190,8 @@ def play(
     }
     out |= {"winner": np.full(trials, -1), "safe": np.full(trials, np.nan), "excess": np.zeros(trials)}
     out |= {"recommended": np.full(trials, -1), "dose": np.full(trials, np.nan), "p": np.ones(trials)}
-    by_arm = np.zeros((len(problem.arms), DOSE_BINS + 1) if problem.shape != "levels" else problem.levels.shape)
+    levels = problem.levels if problem.shape == "levels" else None
+    by_arm = np.zeros((len(problem.arms), DOSE_BINS + 1) if levels is None else levels.shape)
     rows = np.arange(trials)  # which trials are still in the batch
     state, story = design.start(problem, trials, xp), _Story() if trace else None
     while True:
@@ -260,7 +262,7 @@ def _add(by_arm: Array, part: Array, n: Array) -> None:
 class _Story:
     """Collects a chunk's rounds."""
 
-    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "standing")
+    KEYS = ("pulls", "guess", "dose", "n", "lower", "upper", "safe", "unsafe", "certified", "standing")
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Array]] = []

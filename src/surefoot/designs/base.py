@@ -100,6 +100,7 @@ class Verdict:
     out_lower: Array
     effect_lower: Array = None  # bounds on the effect at the certified dose, where the design has them
     effect_upper: Array = None
+    certified: Array = None  # the largest dose that may be given now: certified for limit + slack, where there is one
 
     @property
     def guess(self) -> Array:
@@ -283,7 +284,7 @@ class Design(ABC, Generic[S]):
         return new if bool(xp.all(running)) else select(running, new, state)
 
     def verdict(self, state: S) -> Verdict:
-        return Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)})
+        return replace(Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)}), certified=state.safe)
 
     def against(self, state: S) -> Array:
         """The log of the evidence against "this arm is the best", for every arm; None where the design has none."""

@@ -169,7 +169,8 @@ class Composed(Design[E]):
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 
     def verdict(self, state: E) -> Verdict:
-        verdict = self.evidence.verdict(state, super().verdict(state))
+        known = replace(super().verdict(state), certified=self.evidence.certified(state))
+        verdict = self.evidence.verdict(state, known)
         return verdict if state.readings is None else state.readings.outside(verdict)
 
     def against(self, state: E) -> Array:

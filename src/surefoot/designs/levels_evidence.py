@@ -212,7 +212,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         n, y, z, effect, harm = (xp.take_along_axis(x, at, axis=-1)[..., 0] for x in (s.n, s.effect, s.harm, f, g))
         effect = xp.where(xp.isnan(effect), -xp.inf, effect)
         ends = (interval(noise, x, n) for noise, x in zip(s.problem.noises, (y, z), strict=True))
-        return Estimates(level, effect, harm, *ends, self.values(s, f, g))
+        return Estimates(level, effect, harm, *ends, values=self.values(s, f, g))
 
     def values(self, s: LevelsState, effect: Array, harm: Array) -> tuple[Array, Array, Array]:
         """What the value of every arm may be: its effect at each level tried, by how likely that is to be its largest

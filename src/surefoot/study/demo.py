@@ -84,18 +84,18 @@ def tell(console: Console, study: Study, scenario: Scenario) -> None:
     rows = []
     shown = set(np.linspace(0, len(view.cohorts) - 1, MOST_ROUNDS).astype(int).tolist())
     for k, given in enumerate(view.cohorts):
-        if k not in shown and not any(arm.out and arm.out[0] == arm.subjects[k] for arm in arms):
+        if k not in shown and not any(arm.out and arm.out[0] == arm.pulls[k] for arm in arms):
             continue
         cells = []
         for i, arm in enumerate(arms):
             if not given.n[i]:
-                cells.append("rests" if arm.out is None or arm.subjects[k] < arm.out[0] else "out")
+                cells.append("rests" if arm.out is None or arm.pulls[k] < arm.out[0] else "out")
                 continue
             low, high = arm.lower[k], arm.upper[k]
             text = f"{given.n[i]:,} at {study.view.problem.arms[i].label(given.dose[i])}"
             text += f"\n{between(low, high, '.2f')}" if np.isfinite(low) else ""
-            cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.subjects[k] else ""))
-        row = [str(given.number), f"{arms[0].subjects[k]:,}", *cells]
+            cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.pulls[k] else ""))
+        row = [str(given.number), f"{arms[0].pulls[k]:,}", *cells]
         rows.append(dict(zip(["cohort", "subjects", *map(escape, p.names)], row, strict=True)))
     console.print(Fit(rows, f"One study, {view.design.name}"))
     verdict = study.verdict()

@@ -63,7 +63,7 @@ class Journal:
             with self._explained("opened"):
                 self.engine = sa.create_engine(parsed, **options)
         except ImportError as error:
-            raise SurefootError(f"{self.shown} needs a driver: pip install surefoot[postgres] ({error})") from error
+            raise SurefootError(f"{self.shown} needs a driver: pip install 'surefoot[postgres]' ({error})") from error
         weakref.finalize(self, self.engine.dispose)
         if self.sqlite:
             sa.event.listen(self.engine, "connect", _prepare)
