@@ -593,6 +593,35 @@ def key(
     print_json({"public": public, "file": str(out)}) if as_json else print(public)
 
 
+@app.command()
+def serve(
+    db: Annotated[str | None, typer.Option("--db", envvar="SUREFOOT_DB", help="SQLite file or database URL.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="A study whose simulated subjects arrive as you watch.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option()] = 8642,
+    name: Annotated[list[str] | None, typer.Option(help="A host name that the server answers to.")] = None,
+    behind_proxy: Annotated[str | None, typer.Option(help="Address of the proxy that does TLS.")] = None,
+    sso_header: Annotated[str | None, typer.Option(help="Its header that names who is logged in.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS: the certificate.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Signs checkpoints; from `surefoot key new`.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    new_admin: Annotated[bool, typer.Option("--new-admin", help="Print a link that makes one more admin.")] = False,
+) -> None:
+    """The page: studies for people who never open a terminal, and an API for services."""
+    from .web import demonstrate
+    from .web import serve as run_server
+
+    tls: dict[str, Any] = {"certificate": certificate, "private_key": private_key, "behind_proxy": behind_proxy}
+    how = {"host": host, "port": port, "names": tuple(name or ()), "sso": sso_header, "browse": browser, **tls}
+    if demo:
+        demonstrate(**how)
+    elif not db:
+        raise SurefootError("which database? give --db FILE, set SUREFOOT_DB, or look at --demo")
+    else:
+        run_server(db, key=key, new_admin=new_admin, **how)
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,10 +135,11 @@ class Study(Live):
                 )
             return self._view.assignments(limit, site)
 
-    def awaiting(self) -> list[Assignment]:
-        """The assignments whose harm was told and whose effect is due."""
+    def awaiting(self, *, site: str | None = None) -> list[Assignment]:
+        """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
-            return self.view.awaiting()
+            view = self.view
+            return [a for a in view.awaiting() if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
         with self._lock:
@@ -179,7 +181,9 @@ class Study(Live):
         with self._writing(actor) as add:
             self._tell(add, row)
 
-    def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]], *, actor: str | None = None) -> int:
+    def tell_many(
+        self, rows: str | Path | TextIOBase | Iterable[Mapping[str, Any]], *, actor: str | None = None
+    ) -> int:
         """Readings from a CSV file, a table of rows (mappings) or a data frame: all of them or, if one is wrong, none.
 
         Columns: id, effect, harm, and if wanted dose, key and confirm; of blocks n and the others of `tell`. Returns
