@@ -45,7 +45,17 @@ class Trace:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of each trial, and sums over trials by arm."""
+    """What came of each trial, and sums over trials by arm.
+
+    Examples
+    --------
+    >>> from surefoot import case, make, simulate
+    >>> result = simulate(*case("paper-linear", 2), make("safebai-linear"), 20, seed=1, progress=False)
+    >>> result
+    <Result: safebai-linear on paper-linear, 20 trials, seed 1, mean pulls ...>
+    >>> int(result.wrong.sum()), int(result.unsafe.sum())
+    (0, 0)
+    """
 
     problem: Problem
     scenario: Scenario
@@ -66,6 +76,17 @@ class Result:
     by_arm: Array  # (arms, DOSE_BINS + 1): pulls summed over trials, by dose range; with ordered levels (arms, levels)
     seconds: float
     trace: Trace | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result: {self.design.label} on {self.scenario.name}, {self.trials:,} trials, seed {self.seed}, "
+            f"mean pulls {float(self.pulls.mean()):,.0f}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from .characteristics import Characteristics
+
+        return Characteristics(self)._repr_html_()
 
     @property
     def trials(self) -> int:
@@ -112,7 +133,41 @@ def simulate(
     progress: bool = True,
     xp: Any = np,
 ) -> Result:
-    """Play `trials` trials. A progress bar shows on a terminal after two seconds; Ctrl-C stops at once, workers too."""
+    """Play `trials` trials. A progress bar shows on a terminal after two seconds; Ctrl-C stops at once, workers too.
+
+    Parameters
+    ----------
+    problem, scenario, design
+        What is known, the truth, and the rule.
+    trials
+        How many.
+    seed
+        The same seed gives the same numbers, whatever the workers.
+    workers
+        Processes; -1 for every core.
+    trace
+        Keep every round, for pictures.
+    progress
+        Whether to show a bar.
+    xp
+        An array namespace: NumPy, or for a GPU that of PyTorch or CuPy.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    SurefootError
+        If the design is not for this shape, or a number is not what it must be.
+
+    Examples
+    --------
+    >>> from surefoot import case, make, simulate
+    >>> result = simulate(*case("paper-linear", 3), make("surefoot-linear"), trials=10, seed=1, progress=False)
+    >>> result.trials, result.problem.names[result.truth.best]
+    (10, 'arm 1')
+    """
     for name, value, least in (("trials", trials, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise SurefootError(f"{name} must be a whole number of at least {least}; got {value!r}")
