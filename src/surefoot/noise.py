@@ -31,8 +31,29 @@ class _ByName(type):
 
 
 class Noise(metaclass=_ByName):
-    """One reading's noise, by kind: gaussian or rademacher (plus or minus sigma) with their sigma, gaussian-guess with
-    a guess of a sigma that nobody knows, bernoulli (0 or 1), or bounded between low and high."""
+    """One reading's noise, by its kind and that kind's fields.
+
+    Parameters
+    ----------
+    kind
+        "gaussian" and "rademacher" (plus or minus sigma) with `sigma`, "gaussian-guess" with a guess of a sigma that
+        nobody knows, "bernoulli" (0 or 1), "bounded" between `low` and `high`; `surefoot schema` lists all.
+    *values, **fields
+        The fields of the kind, in its units: those of the reading.
+
+    Raises
+    ------
+    SurefootError
+        If there is no such kind, or a field is missing or not above 0.
+
+    Examples
+    --------
+    >>> from surefoot import Noise
+    >>> Noise("gaussian", 0.4)
+    Gaussian(sigma=0.4)
+    >>> Noise("bernoulli").scale  # a reading in [0, 1] is sub-Gaussian with this sigma
+    0.5
+    """
 
     kind: ClassVar[str]
     exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
