@@ -68,9 +68,8 @@ def sigma(trials: int = 200) -> None:
             result = simulate(
                 problem.but(noise=noise), replace(scenario, noise=problem.noises), make(design), trials, 4
             )
-            row.append(mean_of(result.pulls) if not row else f"{np.mean(result.pulls) / known:.2f}")
-            known = np.mean(result.pulls) if len(row) == 1 else known
-        said(name, *row)
+            row.append(result.pulls)
+        said(name, mean_of(row[0]), *(f"{np.mean(x) / np.mean(row[0]):.2f}" for x in row[1:]))
 
 
 def failures(trials: int = 300) -> None:
@@ -108,7 +107,7 @@ def failures(trials: int = 300) -> None:
 def bounded(trials: int = 300) -> None:
     said("Beta, mean 0.2, sd 0.12 against 0.1, 0.065; surefoot-levels", "pulls, delta 0.1", "failed at delta 0.5")
     said(*["---"] * 3)
-    truth = (PerArm((Beta(0, 1, 0.12), Beta(0, 1, 0.065))), Bernoulli())
+    truth = (PerArm((Beta(0, 1, sd=0.12), Beta(0, 1, sd=0.065))), Bernoulli())
     for words, noise in KINDS_OF_BOUNDED.items():
         row = []
         for delta in (0.1, 0.5):
@@ -117,7 +116,11 @@ def bounded(trials: int = 300) -> None:
         said(words, mean_of(row[0].pulls), f"{failed(row[1]):.3f}")
 
 
-KINDS_OF_BOUNDED: dict[str, Noise] = {"sigma 1/2": Gaussian(0.5), "bets on binary readings": Bounded(0, 1)}
+KINDS_OF_BOUNDED: dict[str, Noise] = {
+    "sigma 1/2": Gaussian(0.5),
+    "bets on binary readings": Bounded(0, 1),
+    "bets that learn the spread": Bounded(0, 1, True),
+}
 
 
 def low(trials: int = 100) -> None:
