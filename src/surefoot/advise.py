@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .designs.base import BEST_ARM, WITHIN_TOLERANCE, Design
+from .noise import Noise
 from .problem import Problem
 from .scenario import Scenario
 from .simulate import simulate
