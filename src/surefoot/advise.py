@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .designs.base import BEST_ARM, WITHIN_TOLERANCE, Design
+from .noise import Noise
 from .problem import Problem
 from .scenario import Scenario
 from .simulate import simulate
@@ -143,7 +144,7 @@ def variants(problem: Problem, scenario: Scenario) -> Iterator[tuple[str, str, A
     if problem.delta < 0.5:
         yield f"a delta of {2 * problem.delta:g} in place of {problem.delta:g}", "delta", 2 * problem.delta
     if scenario.noise is None and any(hasattr(noise, "sigma") for noise in problem.noises):
-        noise = tuple(replace(x, sigma=x.scale / math.sqrt(2)) if hasattr(x, "sigma") else x for x in problem.noises)
+        noise = tuple(Noise(x.kind, x.scale / math.sqrt(2)) if hasattr(x, "sigma") else x for x in problem.noises)
         yield "the mean of two readings a subject (sigma lower by the root of 2)", "noise", noise
     if problem.shape == "monotonic":
         steep = steepest(problem, scenario)

@@ -266,12 +266,18 @@ class Bernoulli(_Coin):
         return rel_entr(mean, other) + rel_entr(1 - mean, 1 - other)
 
 
+class Varying(Bernoulli):
+    """Between 0 and 1, with squares: what evidence takes bounded readings for whose spread is told."""
+
+
 @dataclass(frozen=True)
 class Bounded(_Coin):
-    """Between `low` and `high`, and nothing else is known. Drawn as the widest of these: one of the two ends."""
+    """Between `low` and `high`, and nothing else is known. `spread`: how the readings vary is told too, and bet on: far
+    fewer are needed where they vary little. Drawn as the widest of these: one of the two ends."""
 
     low: float = 0.0
     high: float = 1.0
+    spread: bool = False
 
     kind: ClassVar[str] = "bounded"
 
@@ -280,6 +286,8 @@ class Bounded(_Coin):
             object.__setattr__(self, key, number(f"noise {key}", getattr(self, key)))
         if self.low >= self.high:
             raise SurefootError(f"bounded noise needs low below high; got low {self.low:g}, high {self.high:g}")
+        if not isinstance(self.spread, bool):
+            raise SurefootError(f"noise spread must be true or false; got {self.spread!r}")
 
     @property
     def scale(self) -> float:

@@ -284,7 +284,7 @@ class Problem:
     @property
     def squares(self) -> bool:
         """Whether the evidence wants to know how the readings of a cohort vary, beside their sums."""
-        return not all(noise.known for noise in self.noises)
+        return any(not noise.known or getattr(noise, "spread", False) for noise in self.noises)
 
     @property
     def ceiling(self) -> float:

@@ -325,6 +325,11 @@ class Design(ABC, Generic[S]):
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if self.shape != "levels" and any(getattr(noise, "spread", False) for noise in problem.noises):
+            raise SurefootError(
+                f"{self.name} bets on bounded readings by their sums, and only surefoot-levels by how they vary: leave "
+                f"spread out of the noise"
+            )
         if problem.squares and not self.learns:
             raise SurefootError(
                 f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
