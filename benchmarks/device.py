@@ -34,8 +34,9 @@ def rates(options: argparse.Namespace) -> None:
             continue
         problem, truth = case(scenario, 10)
         design = make(name)
-        for device, width in [(None, None), *((options.device, w) for w in options.widths or WIDTHS[name])]:
-            trials, took = (design.chunk if device is None else 2 * width), 0.0
+        wide: list[tuple[Any, int | None]] = [(options.device, w) for w in options.widths or WIDTHS[name]]
+        for device, width in [(None, None), *wide]:
+            trials, took = (2 * width if width else design.chunk), 0.0
             try:
                 simulate(problem, truth, design, 64, device=device, width=width and 64, progress=False)  # warm
                 while True:

@@ -58,6 +58,9 @@ class Strict:
         return Draws(seed)
 
 
+THEIRS: Any = Strict()
+
+
 @pytest.fixture(autouse=True)
 def newest(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("surefoot.play.numpy", host)
@@ -79,7 +82,7 @@ def test_the_whole_step_stays_there(name: str, scenario: str, trials: int) -> No
     """Nothing is mixed with the host's arrays, and the numbers are about those of NumPy."""
     problem, truth = case(scenario, 3, budget=30_000 if "safebai" in name else 40)
     one = Job(problem, truth, make(name), truth.truth(problem), 1, 0, trials, True)
-    there = play(replace(one, xp=xp, device=Strict(), width=max(trials // 2, 4)))
+    there = play(replace(one, xp=xp, device=THEIRS, width=max(trials // 2, 4)))
     here = play(one)
     assert there.sums.trials == here.sums.trials == trials
     assert there.sums.by_arm.sum() == sum(n * k for n, k in there.sums.pulls.items())
@@ -93,7 +96,7 @@ def test_curves_there() -> None:
         (Linear(2.0, 0.5), table, Logistic(1.0, -1.0), Emax(1.0, 2.0, 1.5), Linear(1.0)), (Linear(1.0),) * 5
     )
     dose = np.linspace(-1, 5, 70).reshape(14, 5)
-    moved = xp.asarray(dose, device=THERE)
+    moved: Any = xp.asarray(dose, device=THERE)
     for curves in (mixed.effects, mixed.harms):
         got = curves(moved)
         assert got.device == THERE
