@@ -90,7 +90,9 @@ def test_simulate_prints(run: Any) -> None:
     outside = run("simulate", "drift", "--trials", "5").out
     assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
     assert run("simulate", "paper-drug", "--trials", "5", "--format", "markdown").out.startswith("| | paper-drug, ")
-    assert run("simulate", "paper-drug", "--trials", "5", "--format", "csv").out.startswith("scenario,design,arms,")
+    assert run("simulate", "paper-drug", "--trials", "5", "--format", "csv").out.startswith(
+        "scenario,design,label,arms,"
+    )
 
 
 def test_a_file(run: Any, tmp_path: Path) -> None:

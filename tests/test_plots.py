@@ -8,10 +8,12 @@ from surefoot.plots import (
     Bound,
     Pulls,
     axis_of,
+    looks,
     pulls,
     pulls_data,
     regret,
     regret_data,
+    responses,
     scenarios,
     scenarios_data,
     story,
@@ -107,4 +109,35 @@ def test_story_picture(tmp_path: Path) -> None:
     result = simulate(*case("paper-drug", 3), make("safebai-monotonic"), 1, progress=False, trace=True)
     figure = story(result, path=tmp_path / "s.png")
     assert len(figure.axes) == 6 and (tmp_path / "s.png").exists()
-    assert {"harm at the limit", "harm at limit + slack", "beaten"} <= set(labels(figure))
+    assert {"harm at the limit (truth)", "harm at limit + slack (truth)", "beaten"} <= set(labels(figure))
+
+
+def test_pictures_do_what_one_expects(traced: Result, tmp_path: Path) -> None:
+    story(traced, tmp_path / "s.svg")
+    pulls([traced], tmp_path / "p.png")
+    regret([traced], tmp_path / "g.png")
+    scenarios([traced, Characteristics(traced)], tmp_path / "c.png")
+    figure = responses(traced, tmp_path / "r.png")
+    assert {"limit", "truth", "doses given", "certified for the limit"} <= set(labels(figure))
+    assert all((tmp_path / name).stat().st_size > 5000 for name in ("s.svg", "p.png", "g.png", "c.png", "r.png"))
+    with pytest.raises(SurefootError, match="a picture is of a Result or a Study; got int"):
+        responses(3)
+
+
+def test_no_dose_is_above_what_certified_it() -> None:
+    result = simulate(
+        *case("paper-drug", 3, slack=0.5), make("surefoot-monotonic"), 1, seed=3, progress=False, trace=True
+    )
+    for arm in story_data(result):
+        when, dose, _ = arm.given
+        before = np.concatenate([[-3.0], arm.certified])[np.searchsorted(arm.pulls, when)]
+        assert np.all(dose <= before + 1e-12)
+
+
+def test_one_colour_a_design() -> None:
+    names = ["surefoot-linear", "safebai-linear", "mine", "safeopt", "safeopt (lipschitz)", "yours"]
+    first = dict(zip(names, looks(names), strict=True))
+    assert [first[name][0] for name in names] == [look[0] for look in looks(names)]
+    assert first["surefoot-linear"][0] == looks(["x", "surefoot-monotonic:growth=0"])[1][0]
+    assert first["safeopt"][0] == first["safeopt (lipschitz)"][0] and first["safeopt"] != first["safeopt (lipschitz)"]
+    assert len({first[name][0] for name in names}) == 5

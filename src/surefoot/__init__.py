@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from .catalogue import CASES, case
 from .characteristics import Characteristics
-from .designs import DESIGNS, Design, make
+from .designs import DESIGNS, Cohort, Design, Outcome, Policy, Verdict, make
 from .problem import Arm, Noise, Problem, SurefootError
+from .registry import register
 from .scenario import Scenario, load
-from .simulate import simulate
+from .simulate import Result, simulate
 
 if TYPE_CHECKING:
+    from .client import Client as Client
     from .study import Study as Study
 
 __version__ = "0.2.0"
@@ -18,14 +20,20 @@ __all__ = [
     "DESIGNS",
     "Arm",
     "Characteristics",
+    "Cohort",
     "Design",
     "Noise",
+    "Outcome",
+    "Policy",
     "Problem",
+    "Result",
     "Scenario",
     "SurefootError",
+    "Verdict",
     "case",
     "load",
     "make",
+    "register",
     "simulate",
 ]
 
@@ -35,4 +43,8 @@ def __getattr__(name: str) -> Any:
         from .study import Study
 
         return Study
+    if name == "Client":  # needs the extra `web`
+        from .client import Client
+
+        return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

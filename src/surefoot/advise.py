@@ -1,8 +1,9 @@
 """What a problem costs, and what would make it cheaper: a first look before a study is planned.
 
 Whether it can be resolved at all follows from the problem alone. The rest is about one truth: the bound that no design
-can beat, about how many subjects ours takes (a few simulated trials), and what each assumption costs: the same trials
-with one thing changed.
+can beat, about how many subjects ours takes (a few simulated trials, with their error), and what each assumption costs:
+the same with one thing changed. Changes are compared under a coarser policy, which decides less often: what it adds to
+the number of subjects it adds to both, and an answer comes in seconds.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .theory import NotStated, certified_lower_bound, doubts
 from .theory.resolvable import refuse
 
 LONGEST = 100_000  # subjects after which a trial of the first look is given up
+COARSE = 5  # so many times larger cohorts where changes are compared
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ class Size:
 class Change:
     what: str
     ratio: float  # subjects with it, to subjects without
-    size: Size
+    se: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.0%} ± {self.se:.0%}"
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Advice:
     size: Size | None = None
     changes: tuple[Change, ...] = ()  # the most helpful first; all together last
     together: Change | None = None
+    trials: int = 0
 
     def lines(self) -> list[str]:
         """In words."""
@@ -70,42 +76,46 @@ class Advice:
         if self.least:
             said.append(f"No design that keeps the promise can do with fewer than {self.least:,.0f} on average.")
         if self.changes:
-            first, *others = (f"{change.what} would take {change.ratio:.0%} of that" for change in self.changes)
+            first, *others = (f"{change.what} would take {change} of that" for change in self.changes)
             said += [f"What costs most: {first}.", *(f"Also: {other}." for other in others)]
         half = [change.what for change in self.changes if change.ratio <= 0.5]
         if half:
             said.append(f"It would be halved by {' or by '.join(half)}.")
         elif self.together:
             enough = "would halve it" if self.together.ratio <= 0.5 else "would not halve it"
-            said.append(f"No single change halves it; all together {enough} ({self.together.ratio:.0%}).")
+            said.append(f"No single change halves it; all together {enough} ({self.together}).")
+        said.append(f"A first look at {self.trials} simulated trials a line; ± is one standard error.")
         return said
 
     def to_dict(self) -> dict[str, Any]:
-        rows = [{"change": x.what, "ratio": x.ratio, "subjects": vars(x.size)} for x in self.changes]
+        rows = [{"change": x.what, "ratio": x.ratio, "se": x.se} for x in self.changes]
         return {
             "scenario": self.scenario.name if self.scenario else None, "doubts": self.doubts, "least": self.least,
             "subjects": vars(self.size) if self.size else None, "changes": rows,
-            "together": self.together.ratio if self.together else None, "words": self.lines(),
+            "together": self.together.ratio if self.together else None, "trials": self.trials, "words": self.lines(),
         }  # fmt: skip
 
 
-def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: int = 40, seed: int = 0) -> Advice:
+def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: int = 16, seed: int = 0) -> Advice:
     """A problem that nothing can resolve is refused, before anything is simulated."""
     refuse(problem)
-    found = Advice(problem, scenario, doubts(problem))
+    found = Advice(problem, scenario, doubts(problem), trials=trials)
     if scenario is None:
         return found
-    now = size(problem, scenario, design, trials, seed)
-    changes, all_ = [], problem
+    rough = design.but(growth=COARSE * design.options["growth"]) if "growth" in design.options else design
+    usual, all_, changes = size(problem, scenario, rough, trials, seed), problem, list[Change]()
+
+    def compared(what: str, other: Problem) -> Change:
+        then = size(other, scenario, rough, trials, seed)
+        ratio = then.mean / usual.mean
+        return Change(what, ratio, ratio * math.hypot(then.se / then.mean, usual.se / usual.mean))
+
     for what, key, value in variants(problem, scenario):
-        then = size(problem.but(**{key: value}), scenario, design, trials, seed)
-        changes.append(Change(what, then.mean / now.mean, then))
+        changes.append(compared(what, problem.but(**{key: value})))
         all_ = all_.but(**{key: value})
+    together = compared("all of these", all_) if len(changes) > 1 else None
     changes.sort(key=lambda change: change.ratio)
-    together = None
-    if len(changes) > 1:
-        then = size(all_, scenario, design, trials, seed)
-        together = Change("all of these", then.mean / now.mean, then)
+    now = size(problem, scenario, design, trials, seed)
     return replace(found, least=least(problem, scenario), size=now, changes=tuple(changes), together=together)
 
 
@@ -133,8 +143,8 @@ def variants(problem: Problem, scenario: Scenario) -> Iterator[tuple[str, str, A
         yield f"a slack of {2 * problem.slack:g} in place of {problem.slack:g}", "slack", 2 * problem.slack
     if problem.delta < 0.5:
         yield f"a delta of {2 * problem.delta:g} in place of {problem.delta:g}", "delta", 2 * problem.delta
-    if scenario.noise is None and any(not noise.binary for noise in problem.noises):
-        noise = tuple(x if x.binary else Noise(x.kind, x.scale / math.sqrt(2)) for x in problem.noises)
+    if scenario.noise is None and any(hasattr(noise, "sigma") for noise in problem.noises):
+        noise = tuple(Noise(x.kind, x.scale / math.sqrt(2)) if hasattr(x, "sigma") else x for x in problem.noises)
         yield "the mean of two readings a subject (sigma lower by the root of 2)", "noise", noise
     if problem.shape == "monotonic":
         steep = steepest(problem, scenario)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Arm, Noise, Problem, SurefootError, choice
+from .problem import Arm, Noise, Problem, SurefootError
+from .registry import Registry
 from .scenario import Array, Curve, Emax, Linear, Logistic, Scenario, Table
 
 Made = tuple[Problem, Scenario]
@@ -31,15 +32,44 @@ class Case:
     family: bool = False  # whether it has instances: 0, 1, 2, ...
 
 
-CASES: dict[str, Case] = {}
+def _a_case(thing: Any) -> str | None:
+    return None if isinstance(thing, Case) else "a surefoot.catalogue.Case"
+
+
+CASES: Registry[Case] = Registry("scenarios", {}, _a_case)
 
 
 def case(name: str, arms: int | None = None, *, instance: int | None = None, **changes: Any) -> Made:
-    """The case of that name with so many arms; `changes` are fields of the Problem (delta, slack, budget, ...).
+    """A scenario of the catalogue: the problem, and its hidden truth.
 
-    `instance` is for the random families: the same number gives the same instance, everywhere; 0 by default.
+    Parameters
+    ----------
+    name
+        One of `CASES` (`surefoot scenarios` lists them).
+    arms
+        How many, where it scales.
+    instance
+        For the random families: the same number gives the same instance, everywhere; 0 by default.
+    **changes
+        Fields of the Problem: delta, slack, budget, ...
+
+    Returns
+    -------
+    (Problem, Scenario)
+
+    Raises
+    ------
+    SurefootError
+        If there is no such scenario, or it does not scale.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> problem, truth = surefoot.case("paper-drug", 3, delta=0.05)
+    >>> problem
+    <Problem: 3 arms (drug 1, drug 2, drug 3), monotonic, limit 0.3 + slack 0.2, delta 0.05, noise gaussian 0.316228>
     """
-    it = CASES[choice("scenario", name, CASES)]
+    it = CASES[name]
     if arms is not None and (isinstance(arms, bool) or not isinstance(arms, int) or arms < 2):
         raise SurefootError(f"arms must be a whole number of at least 2; got {arms!r}")
     if it.fixed and arms not in (None, it.arms):
@@ -58,7 +88,7 @@ def case(name: str, arms: int | None = None, *, instance: int | None = None, **c
 
 def _case(name: str, arms: int = 5, **flags: bool) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
     def add(make: Callable[..., Made]) -> Callable[..., Made]:
-        CASES[name] = Case(name, " ".join((make.__doc__ or "").split()), make, arms, **flags)
+        CASES.add(Case(name, " ".join((make.__doc__ or "").split()), make, arms, **flags))
         return make
 
     return add

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from .checks import html_table
 from .designs.base import ENDINGS
 from .problem import Problem
 from .simulate import DOSE_BINS, Array, Result
 
+ABOVE = ("above_limit", "above_ceiling")
 SIDE_BY_SIDE = 4  # more results than these are shown one a row
 
 
@@ -27,24 +29,37 @@ def upper_bound(count: int, trials: int, level: float = 0.99) -> float:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """The table of one Result. `to_dict` is what `--json` prints; rows are for reading."""
+    """The operating characteristics of one Result, with their Monte-Carlo error.
+
+    Parameters
+    ----------
+    result
+        Of a simulation.
+    least
+        A lower bound on the mean pulls of any design, to compare with (see `theory.certified_lower_bound`).
+
+    Examples
+    --------
+    >>> from surefoot import Characteristics, case, make, simulate
+    >>> table = Characteristics(simulate(*case("paper-linear", 2), make("safebai-linear"), 20, progress=False))
+    >>> table
+    <Characteristics: safebai-linear on paper-linear, 20 trials, mean pulls ..., failed 0 (promised at most 0.1)>
+    >>> table.to_dict()["failed"]["count"]  # `rows()` is for reading, `to_dict()` what `--json` prints
+    0
+    """
 
     result: Result
     least: float | None = None  # a lower bound on the mean pulls of any design (see theory.certified_lower_bound)
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
-        r, p = self.result, self.result.problem
-        pulls, total = r.pulls.astype(float), max(float(r.pulls.sum()), 1.0)
-        over = float(r.over_pulls.sum())
-        named = r.winner >= 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            start, largest = p.starts[r.winner], r.truth.dose[r.winner]
-            share = np.where(largest > start, (r.safe - start) / (largest - start), 1.0)[named & np.isfinite(largest)]
-        sd = float(pulls.std(ddof=1)) if r.trials > 1 else 0.0
+        r, p, sums = self.result, self.result.problem, self.result.sums
+        counts, pulls, trials = sums.counts, sum(x * k for x, k in sums.pulls.items()), sums.trials
+        over = counts["over pulls"]
         return {
             "scenario": r.scenario.name,
             "design": r.design.name,
+            "label": r.design.label,
             "arms": len(p.arms),
             "delta": p.delta,
             "slack": p.slack,
@@ -57,59 +72,98 @@ class Characteristics:
             "guarantee": r.design.guarantee,
             "outside_assumptions": r.scenario.violations(p),
             "pulls": {
-                "mean": float(pulls.mean()),
-                "sd": sd,
-                "se": sd / r.trials**0.5,
-                "median": float(np.median(pulls)),
-                "p90": float(np.quantile(pulls, 0.9)),
-                "max": int(pulls.max()),
+                "mean": sums.mean,
+                "sd": sums.sd,
+                "se": sums.sd / trials**0.5,
+                "median": sums.quantile(0.5),
+                "p90": sums.quantile(0.9),
+                "max": max(sums.pulls),
             }
-            | ({"of_least": float(pulls.mean()) / self.least} if self.least else {}),
+            | ({"of_least": sums.mean / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
-            "pulls_by_dose": self._by(r.by_arm.sum(axis=0), dose_ranges()),
-            "named_best": self._share(named & ~r.wrong),
-            "recommended_best": self._share((r.recommended >= 0) & r.good[np.maximum(r.recommended, 0)]),
-            "recommended_over_limit": self._share(r.recommended_over),
+            "pulls_by_dose": self._by_dose(),
+            **({"pulls_by_level": self._levels()} if p.shape == "levels" else {}),
+            "named_best": self._share("named best"),
+            "recommended_best": self._share("recommended best"),
+            "recommended_over_limit": self._share("recommended over"),
             "selection": self._selection(),
-            "wrong": self._rate(r.wrong, "count"),
-            "unsafe": {**self._rate(r.unsafe, "trials"), "pulls": int(r.unsafe_pulls.sum())},
-            "failed": self._rate(r.wrong | r.unsafe, "count"),
+            "wrong": self._rate("wrong", "count"),
+            "unsafe": {**self._rate("unsafe", "trials"), "pulls": counts["unsafe pulls"]},
+            "failed": self._rate("failed", "count"),
             "over_limit": {
-                "pulls_share": over / total,
-                "pulls": over / r.trials,
-                "mean_excess": float(r.excess.sum()) / over if over else 0.0,
-            },
-            "certified": {"share": float(share.mean()) if len(share) else None},
-            "decisions": {"mean": float(r.rounds.mean()), "max": int(r.rounds.max())},
-            "endings": {ENDINGS[k]: int((r.ending == k).sum()) for k in range(1, len(ENDINGS))},
+                "pulls_share": over / max(pulls, 1),
+                "pulls": over / trials,
+                "mean_excess": float(sums.excess) / over if over else 0.0,
+            }
+            | ({"above_ceiling": sum(x["above_ceiling"] for x in self.by_level)} if p.shape == "levels" else {}),
+            "certified": {"share": float(sums.share) / counts["shares"] if counts["shares"] else None},
+            "decisions": {"mean": counts["rounds"] / trials, "max": sums.most_rounds},
+            "endings": {ENDINGS[k]: counts[f"ending {k}"] for k in range(1, len(ENDINGS))},
             "seconds": r.seconds,
         }
 
     def _by(self, sums: Array, names: Sequence[str]) -> dict[str, float]:
         return {name: float(x) / self.result.trials for name, x in zip(names, sums, strict=True)}
 
-    def _rate(self, bad: Array, word: str) -> dict[str, Any]:
-        count, trials = int(bad.sum()), self.result.trials
+    def _by_dose(self) -> dict[str, float]:
+        """By dose range; with ordered levels by which level it is."""
+        sums = self.result.by_arm.sum(axis=0)
+        ordered = self.result.problem.shape == "levels"
+        return self._by(sums, [f"level {k + 1}" for k in range(len(sums))] if ordered else dose_ranges())
+
+    def _levels(self) -> dict[str, dict[str, dict[str, float]]]:
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for row in self.by_level:
+            found.setdefault(row["arm"], {})[row["level"]] = {k: row[k] for k in ("harm", "pulls", *ABOVE)}
+        return found
+
+    @cached_property
+    def by_level(self) -> list[dict[str, Any]]:
+        """Subjects a trial at every level of every arm, its true mean harm, and how many of them that is too many for:
+        above the limit, and above the ceiling (limit + slack)."""
+        r, p, found = self.result, self.result.problem, []
+        near = 1e-9 * max(abs(p.limit), 1e-300)
+        harm = r.scenario.harms(np.minimum(np.arange(r.by_arm.shape[1])[:, None], p.largest))
+        for i, arm in enumerate(p.arms):
+            for k, label in enumerate(arm.labels or ()):
+                n, h = float(r.by_arm[i, k]) / r.trials, float(harm[k, i])
+                over = {"above_limit": n * (h > p.limit + near), "above_ceiling": n * (h > p.ceiling + near)}
+                found.append({"arm": arm.name, "level": str(label), "harm": h, "pulls": n} | over)
+        return found
+
+    def _rate(self, bad: str, word: str) -> dict[str, Any]:
+        count, trials = self.result.sums.counts[bad], self.result.trials
         return {word: count, "rate": count / trials, "upper": upper_bound(count, trials)}
 
-    def _share(self, what: Array) -> dict[str, Any]:
-        count, trials = int(what.sum()), self.result.trials
+    def _share(self, what: str) -> dict[str, Any]:
+        count, trials = self.result.sums.counts[what], self.result.trials
         rate = count / trials
         return {"count": count, "rate": rate, "se": (rate * (1 - rate) / trials) ** 0.5}
 
     def _selection(self) -> dict[str, float]:
         """How often each arm was recommended; with ordered levels each arm and level."""
-        r, p, found = self.result, self.result.problem, dict[str, float]()
-        for arm, one in enumerate(p.arms):
-            mine = r.recommended == arm
-            if one.labels is None:
-                found[one.name] = float(mine.mean())
+        counts, trials, found = self.result.sums.counts, self.result.trials, dict[str, float]()
+        for k, arm in enumerate(self.result.problem.arms):
+            if arm.labels is None:
+                found[arm.name] = counts[f"selected {k}"] / trials
             else:
-                found |= {f"{one.name} at {x}": float((mine & (r.dose == k)).mean()) for k, x in enumerate(one.labels)}
+                found |= {f"{arm.name} at {x}": counts[f"selected {k} {j}"] / trials for j, x in enumerate(arm.labels)}
         return found
 
     def to_dict(self) -> dict[str, Any]:
+        """All numbers, by name."""
         return self.numbers
+
+    def __repr__(self) -> str:
+        n = self.numbers
+        promise = f"promised at most {n['delta']:g}" if self.promised else "no promise"
+        return (
+            f"<Characteristics: {n['label']} on {n['scenario']}, {n['trials']:,} trials, mean pulls "
+            f"{n['pulls']['mean']:,.0f}, failed {n['failed']['count']} ({promise})>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(dict(self.rows()))
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and values, for a table."""
@@ -136,7 +190,10 @@ class Characteristics:
             ),
             (promise, rate["failed"] + ("; no arm was named" if _silent(n) else "")),
             ("wrong arm", rate["wrong"]),
-            (f"any pull above {ceiling}", rate["unsafe"]),
+            (
+                f"any pull above {ceiling}" if "pulls_by_level" not in n else "any level given that may not be",
+                rate["unsafe"],
+            ),
             (
                 "pulls above the limit",
                 f"{n['over_limit']['pulls_share']:.2%}, by {n['over_limit']['mean_excess']:.3g} on average",
@@ -147,7 +204,22 @@ class Characteristics:
             ),
             ("endings", ", ".join(f"{name} {count:,}" for name, count in n["endings"].items() if count)),
             ("pulls by arm", ", ".join(_few([f"{k} {v:,.0f}" for k, v in n["pulls_by_arm"].items()]))),
-            ("pulls by dose, start to largest safe", ", ".join(f"{k} {v:,.0f}" for k, v in n["pulls_by_dose"].items())),
+            *self._dose_rows(),
+        ]
+
+    def _dose_rows(self) -> list[tuple[str, str]]:
+        n = self.numbers
+        by = ", ".join(f"{k} {v:,.0f}" for k, v in n["pulls_by_dose"].items())
+        if "pulls_by_level" not in n:
+            return [("pulls by dose, start to largest safe", by)]
+        over = [
+            ", ".join(_few([f"{x['arm']} at {x['level']} {x[key]:,.1f}" for x in self.by_level if x[key]]))
+            for key in ABOVE
+        ]
+        return [
+            ("pulls by level", by),
+            ("pulls above the limit, by level", over[0] or "none"),
+            ("pulls above limit + slack, by level", over[1] or "none"),
         ]
 
     @property
@@ -173,7 +245,7 @@ def brief(table: Characteristics) -> dict[str, str]:
     pulls, over = n["pulls"], n["over_limit"]
     return {
         "scenario": n["scenario"],
-        "design": n["design"],
+        "design": n["label"],
         "at most": f"{n['budget']:,}" if n["budget"] else "the end",
         "best arm named": named,
         "recommended": recommended,
@@ -186,6 +258,7 @@ def brief(table: Characteristics) -> dict[str, str]:
     }
 
 
+FIRST_TO_GO = ("median / 90%", "recommended dose above the limit", "promised", "over the limit", "best arm named")
 ASKED = ("named_best", "recommended_best", "recommended_over_limit")
 
 
@@ -201,7 +274,7 @@ def to_markdown(tables: Sequence[Characteristics]) -> str:
         cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
     columns = [dict(_plain(t)) for t in tables]
-    head = [f"{t.numbers['scenario']}, {t.numbers['design']}" + _at_most(t) for t in tables]
+    head = [f"{t.numbers['scenario']}, {t.numbers['label']}" + _at_most(t) for t in tables]
     lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
     lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
     return "\n".join(lines) + "\n"
@@ -242,22 +315,20 @@ def _flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def to_rich(tables: Sequence[Characteristics]) -> Any:
-    from rich.table import Table
+    """For a terminal: a column a result, as many side by side as fit; of many results, a row a result."""
+    from .tables import Fit
 
     first, names = tables[0].numbers, list(dict.fromkeys(t.numbers["scenario"] for t in tables))
     title = f"{', '.join(names)}: {first['arms']} arms, delta {first['delta']:g}"
     title += f", {first['trials']:,} trials, seed {first['seed']}"
     if len(tables) > SIDE_BY_SIDE:
         rows = [brief(one) for one in tables]
-        table = Table(*rows[0], title=title, title_justify="left")
-        for row in rows:
-            table.add_row(*row.values())
-        return table
+        return Fit(rows, title, FIRST_TO_GO, "scenario", "a wider terminal, or --format markdown, csv or json")
     heads = [
-        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["design"] + _at_most(t) for t in tables
+        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["label"] + _at_most(t) for t in tables
     ]
-    table = Table("", *heads, title=title, title_justify="left")
+    heads = [head + f" ({k})" * (heads[:k].count(head) > 0) for k, head in enumerate(heads)]
     columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]
-    for key in _keys(columns):
-        table.add_row(key, *(column.get(key, "") for column in columns))
-    return table
+    return Fit(
+        [{"": key} | {h: c.get(key, "") for h, c in zip(heads, columns, strict=True)} for key in _keys(columns)], title
+    )

@@ -5,15 +5,27 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
 
+MANY = 15  # names that an error lists
 SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided without overflow; the others are refused
 
 
 class SurefootError(ValueError):
-    """Something that came from the user and cannot be used; the message says what to do."""
+    """Something that came from the user and cannot be used; the message says what came, what was needed and what to do.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> try:
+    ...     surefoot.make("surefoot-liner")
+    ... except surefoot.SurefootError as error:
+    ...     print(str(error)[-33:])
+    (did you mean 'surefoot-linear'?)
+    """
 
 
 def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
@@ -40,7 +52,8 @@ def choice(name: str, value: Any, options: Iterable[str]) -> Any:
     if value not in options:
         near = difflib.get_close_matches(str(value), options, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise SurefootError(f"{name} must be one of {', '.join(options)}; got {value!r}{hint}")
+        some = options if len(options) <= MANY else [*options[:MANY], f"... ({len(options)} in all)"]
+        raise SurefootError(f"{name} must be one of {', '.join(some)}; got {value!r}{hint}")
     return value
 
 
@@ -50,3 +63,17 @@ def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None
         raise SurefootError(f"{where} must be a table of keys and values; got {data!r}")
     for key in data:
         choice(f"a key of {where}", key, keys)
+
+
+def between(low: float, high: float, form: str = ".4g") -> str:
+    """An interval in words: `0.2 to 0.5`, `≥ 0.2` where it has no upper end, `unknown` where it has neither."""
+    known = [math.isfinite(x) for x in (low, high)]
+    if all(known):
+        return f"{low:{form}} to {high:{form}}"
+    return f"≥ {low:{form}}" if known[0] else f"≤ {high:{form}}" if known[1] else "unknown"
+
+
+def html_table(rows: Mapping[str, Any]) -> str:
+    """Names and values for a notebook."""
+    cells = "".join(f"<tr><th>{escape(str(k))}</th><td>{escape(str(x))}</td></tr>" for k, x in rows.items())
+    return f"<table>{cells}</table>"

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum, auto
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
-from .designs import DESIGNS, Design, default, make
-from .problem import Problem, SurefootError
+from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
+from .problem import Problem, SurefootError, choice
 from .scenario import Scenario, has_truth, load, load_all
-from .simulate import Result
+from .simulate import Run, simulate_all
 from .simulate import simulate as run
+from .tables import Fit
 
 app = typer.Typer(
     name="surefoot",
@@ -55,6 +57,18 @@ Instance = Annotated[int | None, typer.Option(help="Which one of a random family
 Trials = Annotated[int, typer.Option(help="Simulated trials.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers, whatever the workers.")]
 Workers = Annotated[int, typer.Option(help="Processes; -1 for every core.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="tcp://HOST:PORT or tls://HOST:PORT (Dask), or ray://HOST:PORT (Ray)."),
+]
+OnDevice = Annotated[str | None, typer.Option("--device", help="An accelerator of PyTorch's, such as cuda.")]
+Width = Annotated[int | None, typer.Option(help="Trials side by side; by default what suits design and device.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Keep what is done there; the same command goes on from it.")
+]
+Keep = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keep every trial: a .csv, or a .parquet with the extra parquet.")
+]
 Delta = Annotated[float | None, typer.Option(help="Error probability: of a wrong arm or an unsafe pull.")]
 Slack = Annotated[float | None, typer.Option(help="How far above the limit a pull may go (monotonic).")]
 Limit = Annotated[float | None, typer.Option(help="Harm must stay at or below it.")]
@@ -115,16 +129,23 @@ def budgets_of(text: str | None) -> list[int | None]:
         raise SurefootError(f"budgets are whole numbers with commas between, or `end`; got {text!r}") from None
 
 
-def _tables(
-    problems: Sequence[tuple[Problem, Scenario]], names: Sequence[str], budgets: Sequence[int | None], **how: Any
-) -> list[Characteristics]:
-    """Scenarios x designs x budgets."""
-    return [
-        Characteristics(run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **how))
-        for p, truth in problems
-        for name in names
-        for most in budgets
-    ]
+def _played(runs: Sequence[Run], keep: Path | None, out: Path | None, **how: Any) -> list[Characteristics]:
+    from .columns import opened
+
+    with going_on(out), opened(keep) as sink:
+        return [Characteristics(result) for result in simulate_all(runs, sink=sink, out=out, **how)]
+
+
+@contextmanager
+def going_on(out: Path | None) -> Iterator[None]:
+    """Ctrl-C loses nothing that is in a folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        print("interrupted; what was run is kept: the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
@@ -146,6 +167,13 @@ def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dic
         print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
 
 
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
+
+
 def print_json(data: dict[str, Any]) -> None:
     print(json.dumps(data, allow_nan=False))
 
@@ -155,14 +183,16 @@ def simulate(
     scenario: ScenarioNames, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
-    instance: Instance = None, workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
+    instance: Instance = None, workers: Workers = 1, cluster: Cluster = None, device: OnDevice = None,
+    width: Width = None, out: Out = None, keep: Keep = None, set_: Set = None, form: As = Format.table,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate a design on one or more scenarios and print its operating characteristics."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
-    tables = [
-        Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
-        for problem, truth in _set(scenario, arms, instance, **asked)
-    ]
+    one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
+    problems = _set(scenario, arms, instance, **asked)
+    runs = [Run(problem, truth, _design(design, problem, truth, set_), **one) for problem, truth in problems]
+    tables = _played(runs, keep, out, workers=workers, cluster=cluster)
     found = [table.to_dict() for table in tables]
     _show(tables, form, as_json, found[0] if len(found) == 1 else {"scenarios": found})
 
@@ -176,7 +206,8 @@ def compare(
     budgets: Budgets = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
-    instance: Instance = None, workers: Workers = 1, form: As = Format.table, as_json: Json = False,
+    instance: Instance = None, workers: Workers = 1, cluster: Cluster = None, device: OnDevice = None,
+    width: Width = None, out: Out = None, keep: Keep = None, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate several designs on one or more scenarios, at one or more budgets, side by side."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
@@ -184,10 +215,18 @@ def compare(
     shape = problems[0][0].shape
     clinic = shape == "levels" and all(p.noises[1].binary for p, _ in problems)  # what is used today, beside ours
     fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and (clinic or kind().guarantee)]
+    fitting += policies(shape)
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
     names = [name.strip() for name in designs.split(",")] if designs else fitting
-    tables = _tables(problems, names, budgets_of(budgets), trials=trials, seed=seed, workers=workers)
+    one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
+    runs = [
+        Run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **one)
+        for p, truth in problems
+        for name in names
+        for most in budgets_of(budgets)
+    ]
+    tables = _played(runs, keep, out, workers=workers, cluster=cluster)
     rows = [table.to_dict() for table in tables]
     whole = [{"scenario": t.name, "designs": [r for r in rows if r["scenario"] == t.name]} for _, t in problems]
     _show(tables, form, as_json, whole[0] if len(whole) == 1 else {"scenarios": whole})
@@ -220,10 +259,7 @@ def plan(
     report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
     pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
     for path, text in pages.items():
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
+        _write(path, text)
     print_json({"files": [str(path) for path in pages]}) if as_json else console.print(
         f"[bold]Open[/] {next(iter(pages))}"
     )
@@ -232,7 +268,7 @@ def plan(
 @app.command()
 def advise(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
-    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 40, seed: Seed = 0,
+    trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 16, seed: Seed = 0,
     arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
     instance: Instance = None, as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -260,43 +296,51 @@ def advise(
 @app.command()
 def check(
     design: Annotated[str | None, typer.Option(help="One design; all that have a guarantee by default.")] = None,
-    trials: Trials = 20_000, seed: Seed = 1, workers: Workers = 1, as_json: Json = False,
+    trials: Trials = 20_000, seed: Seed = 1,
+    instances: Annotated[int, typer.Option(help="Random instances of each family, pooled.")] = 0,
+    instance_trials: Annotated[int, typer.Option(help="Simulated trials of each of them.")] = 2000,
+    workers: Workers = 1, cluster: Cluster = None, out: Out = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table there as a page.")] = None,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Try to break the guarantee: every scenario of the catalogue, and what happens outside the assumptions.
 
     Exit code 1 if, where the assumptions hold, the 99% upper bound on the failure rate is above delta anywhere."""
-    chosen = [make(design)] if design else [kind() for kind in DESIGNS.values()]
-    rows = []
-    for one in (one for one in chosen if one.guarantee or design):
-        for name, it in CASES.items():
-            problem, truth = case(name)
-            if problem.shape == one.shape:
-                table = Characteristics(run(problem, truth, one, trials, seed, workers=workers)).to_dict()
-                rows.append({"claim": it.claim and one.guarantee, **table})
-    broken = [row for row in rows if row["claim"] and row["failed"]["upper"] > row["delta"]]
+    if design:
+        name, options = find(design)
+        chosen = [make(name, **options)]
+    else:
+        chosen = [kind() for kind in DESIGNS.values()]
+        chosen += [make(kind.on, policy=name) for name, kind in POLICIES.items()]
+    from . import check as checking
+
+    with going_on(out):
+        rows = checking.check(
+            [one for one in chosen if one.guarantee or design], trials, seed, instances, instance_trials,
+            workers=workers, cluster=cluster, out=out,
+        )  # fmt: skip
+    broken = checking.broken(rows)
+    if markdown:
+        options = {"--trials": trials, "--seed": seed, "--instances": instances, "--instance-trials": instance_trials}
+        words = [str(x) for pair in (({"--design": design} if design else {}) | options).items() for x in pair]
+        command = shlex.join(["surefoot", "check", *words, "--markdown", str(markdown)])
+        _write(markdown, checking.to_markdown(rows, command, seed, __version__))
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
-        show = Table(
-            "design",
-            "scenario",
-            "pulls",
-            "best named",
-            "wrong",
-            "unsafe",
-            "failed, 99% upper bound",
-            "promised",
-            "kept",
-        )
+        shown = []
         for row in sorted(rows, key=lambda row: not row["claim"]):
-            kept = ("[red]no[/]" if row in broken else "yes") if row["claim"] else "[dim]outside[/]"
-            show.add_row(
-                row["design"], row["scenario"], f"{row['pulls']['mean']:,.0f}", f"{row['named_best']['rate']:.1%}",
-                f"{row['wrong']['rate']:.3%}",
-                f"{row['unsafe']['rate']:.3%}", f"{row['failed']['upper']:.3%}",
-                f"{row['delta']:.0%}" if row["claim"] else "", kept,
-            )  # fmt: skip
-        console.print(show)
+            kept = "yes" if row not in broken else "[red]no[/]" if row["failed"]["rate"] > row["delta"] else "not shown"
+            kept = kept if row["claim"] else "[dim]outside[/]"
+            shown.append({
+                "scenario": row["scenario"], "design": row["label"], "kept": kept,
+                "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
+                "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
+                "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": f"{row['named_best']['rate']:.0%}",
+                "pulls": f"{row['pulls']['mean']:,.0f}",
+            })  # fmt: skip
+        drop = ("best named", "pulls", "wrong", "unsafe", "promised")
+        console.print(Fit(shown, "Failed: wrong arm or unsafe pull", drop, "design", "a wider terminal, or --json"))
     if broken:
         raise typer.Exit(1)
 
@@ -325,34 +369,114 @@ def scenarios(as_json: Json = False) -> None:
         print_json({"scenarios": rows})
         return
     for claim, title in ((True, "the guarantee holds"), (False, "outside the assumptions: nothing is claimed")):
-        table = Table("scenario", "shape", "arms", "about", title=title, title_justify="left")
-        for row in rows:
-            if row["claim"] is claim:
-                table.add_row(row["name"], row["shape"], str(row["arms"]), row["about"])
-        console.print(table)
+        kept = ("shape", "arms", "about")
+        shown = [{"scenario": row["name"]} | {k: str(row[k]) for k in kept} for row in rows if row["claim"] is claim]
+        console.print(Fit(shown, title, more="--json"))
 
 
 @app.command()
 def designs(as_json: Json = False) -> None:
     """List the designs and their options."""
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "shape": kind.shape,
-            "guarantee": kind().guarantee,
-            "about": " ".join((kind.__doc__ or "").split()),
-            "options": kind().options,
-        }
-        for name, kind in DESIGNS.items()
-    ]
+    made = [(name, kind(), kind, DESIGNS) for name, kind in DESIGNS.items()]
+    chosen = [(name, make(kind.on, policy=name), kind, POLICIES) for name, kind in POLICIES.items()]
+    rows, others = (
+        [
+            {
+                "name": name,
+                "shape": one.shape,
+                "guarantee": one.guarantee,
+                "about": " ".join((kind.__doc__ or "").split()),
+                "options": one.options,
+                "from": registry.origin(name),
+            }
+            for name, one, kind, registry in group
+        ]
+        for group in (made, chosen)
+    )
     if as_json:
-        print_json({"designs": rows})
+        print_json({"designs": rows, "policies": [{"on": POLICIES[row["name"]].on, **row} for row in others]})
         return
-    table = Table("design", "shape", "guarantee", "options (--set)", "about")
-    for row in rows:
-        known = ", ".join(f"{key}={value}" for key, value in row["options"].items())
-        table.add_row(row["name"], row["shape"], "yes" if row["guarantee"] else "no", known, row["about"])
-    console.print(table)
+    for title, group in (("Designs", rows), ("Policies on the evidence of a design", others)):
+        shown = [
+            {
+                "design": row["name"], "shape": row["shape"], "guarantee": "yes" if row["guarantee"] else "no",
+                "from": row["from"], "about": escape(row["about"]),
+                "options (--set)": escape(", ".join(f"{key}={value}" for key, value in row["options"].items())),
+            }
+            for row in group
+        ]  # fmt: skip
+        if shown:
+            console.print(Fit(shown, title))
+
+
+@app.command()
+def pilot(
+    file: Annotated[Path, typer.Argument(metavar="READINGS.csv", help="Columns arm, dose, effect, harm.")],
+    as_json: Json = False,
+) -> None:
+    """What earlier readings say: sigmas, signs that an assumption is wrong, lines for a problem file."""
+    from .pilot import pilot as look
+
+    found = look(file)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = [{"arm": escape(s.arm), "reading": s.reading, "n": f"{s.n:,}", "sigma": f"{s.sigma:.3g}",
+             "at most (95%)": f"{s.upper:.3g}", "range": f"{s.low:.3g} to {s.high:.3g}"}
+            for s in found.spreads]  # fmt: skip
+    console.print(Fit(rows))
+    for sign in found.signs or ["No sign that a line, a rise or an equal spread is wrong."]:
+        console.print(f"- {escape(sign)}")
+    console.print("\nFor the problem file:\n")
+    print(found.lines())
+
+
+@app.command()
+def schema() -> None:
+    """The JSON Schema of a problem file, for editors: `surefoot schema > surefoot.schema.json`."""
+    from .schema import json_schema
+
+    print_json(json_schema())
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    shape: Annotated[str | None, typer.Option(help="linear, monotonic or levels.")] = None,
+    arms: Annotated[str | None, typer.Option(help="Names, commas between.")] = None,
+    limit: Limit = None, slack: Slack = None, delta: Delta = None,
+    effect: Annotated[str | None, typer.Option(help="Standard deviation of the effect reading, or yes-no.")] = None,
+    harm: Annotated[str | None, typer.Option(help="Standard deviation of the harm reading, or yes-no.")] = None,
+    start: Annotated[float | None, typer.Option(help="A dose known to be safe.")] = None,
+    largest: Annotated[float | None, typer.Option("--max", help="The largest dose.")] = None,
+    lipschitz: Annotated[float | None, typer.Option(help="How fast harm can rise with the dose.")] = None,
+    levels: Annotated[str | None, typer.Option(help="Levels, commas between.")] = None,
+    truth: Annotated[bool, typer.Option(help="With curves to simulate with, as a first guess.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:  # fmt: skip
+    """Write a commented problem file. What is not given by a flag is asked for on a terminal, and else the usual."""
+    from .new import QUESTIONS, asked, write
+    from .problem import Shape
+    from .schema import read
+
+    given = {"arms": arms, "limit": limit, "slack": slack, "delta": delta, "effect": effect, "harm": harm}
+    given |= {"start": start, "max": largest, "lipschitz": lipschitz, "levels": levels}
+    if file.exists() and not force:
+        raise SurefootError(f"{file} is there already: choose another name, or --force")
+    shape = choice("shape", shape or _answer(*QUESTIONS["shape"]), get_args(Shape))
+    answers = {"shape": shape} | {
+        key: _answer(*QUESTIONS[key]) if given[key] is None else str(given[key]) for key in asked(shape)[1:]
+    }
+    try:
+        file.write_text(write(answers, truth), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot write {file}: {error}") from error
+    read(file)
+    console.print(f"Wrote {file}. Next: surefoot advise {file}", highlight=False, soft_wrap=True)
+
+
+def _answer(question: str, usual: str) -> str:
+    return str(typer.prompt(question, usual)) if sys.stdin.isatty() else usual
 
 
 @app.command()
@@ -384,7 +508,8 @@ def demo(
         from .study.demo import tell as tell_study
 
         tell_study(console, study, truth)
-    console.print(f"\n[bold]A picture of this trial:[/] {picture or 'not drawn: pip install surefoot[plots]'}")
+    extra = "not drawn: pip install 'surefoot\\[plots]'"
+    console.print(f"\n[bold]A picture of this trial:[/] {picture or extra}")
     if study:
         console.print(f"[bold]The study itself is in[/] {db}; look at it with")
         for command in ("status", "log --last 5", "verify", "certificate --out certificate.html"):
@@ -409,14 +534,9 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
 def _picture(of: Any, out: Path) -> str | None:
     """Draw a simulated trial or a study; None where the extra for pictures is not installed."""
     try:
-        if isinstance(of, Result):
-            from .plots import story
+        from .plots import story
 
-            story(of, path=out)
-        else:
-            from .study.story import story as draw
-
-            draw(of.view, out)
+        story(of, out)
     except ImportError:
         return None
     except OSError as error:
@@ -434,7 +554,7 @@ def reproduce(
     trials: Annotated[int | None, typer.Option(help="A point; the paper's 10 or 20 by default.")] = None,
     delta: Annotated[float, typer.Option(help="Error probability.")] = 0.1,
     slack: Annotated[float, typer.Option(help="Slack of the drug model.")] = 0.2,
-    seed: Seed = 1, workers: Workers = 1,
+    seed: Seed = 1, workers: Workers = 1, cluster: Cluster = None,
     quick: Annotated[bool, typer.Option("--quick", help="A sketch in two minutes: fewer arms and trials.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds something else.")] = False,
 ) -> None:  # fmt: skip
@@ -444,11 +564,8 @@ def reproduce(
 
     named, specs = ([x.strip() for x in text.split(",")] if text else None for text in (figures, designs))
     plan = Plan(tuple(named or FIGURES), trials, delta, slack, tuple(specs) if specs else None, seed, quick)
-    try:
-        report = make_report(plan, out, workers, force)
-    except KeyboardInterrupt:
-        print("interrupted; what was run is kept: the same command goes on from there", file=sys.stderr)
-        raise SystemExit(130) from None
+    with going_on(out):
+        report = make_report(plan, out, workers, force, cluster)
     console.print(f"[bold]Open[/] {report}")
 
 
@@ -474,6 +591,35 @@ def key(
 
     public = Key.new(out).public
     print_json({"public": public, "file": str(out)}) if as_json else print(public)
+
+
+@app.command()
+def serve(
+    db: Annotated[str | None, typer.Option("--db", envvar="SUREFOOT_DB", help="SQLite file or database URL.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="A study whose simulated subjects arrive as you watch.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option()] = 8642,
+    name: Annotated[list[str] | None, typer.Option(help="A host name that the server answers to.")] = None,
+    behind_proxy: Annotated[str | None, typer.Option(help="Address of the proxy that does TLS.")] = None,
+    sso_header: Annotated[str | None, typer.Option(help="Its header that names who is logged in.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS: the certificate.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Signs checkpoints; from `surefoot key new`.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    new_admin: Annotated[bool, typer.Option("--new-admin", help="Print a link that makes one more admin.")] = False,
+) -> None:
+    """The page: studies for people who never open a terminal, and an API for services."""
+    from .web import demonstrate
+    from .web import serve as run_server
+
+    tls: dict[str, Any] = {"certificate": certificate, "private_key": private_key, "behind_proxy": behind_proxy}
+    how = {"host": host, "port": port, "names": tuple(name or ()), "sso": sso_header, "browse": browser, **tls}
+    if demo:
+        demonstrate(**how)
+    elif not db:
+        raise SurefootError("which database? give --db FILE, set SUREFOOT_DB, or look at --demo")
+    else:
+        run_server(db, key=key, new_admin=new_admin, **how)
 
 
 @app.callback(invoke_without_command=True)

@@ -5,69 +5,73 @@ Designs step batches, so a table is a batch: every state once for each outcome o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from .arrays import Array
-from .designs.base import ENDINGS, RUNNING, STANDINGS, Cohort, Design, Outcome, repeat, take
+from .designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, Cohort, Design, Outcome, repeat, take
 from .problem import Problem
 
 COHORTS, MOST = 3, 64  # of an arm, and outcomes of all of them
-TURNS = 12  # so long is waited for an arm's next cohort
-HEAD = ["cohort", "given", "harms, cohort by cohort", "then: standing", "safe for sure up to", "next"]
-
-
-@dataclass(frozen=True)
-class Row:
-    cohort: int
-    given: str
-    path: tuple[str, ...]  # harms, cohort by cohort
-    then: tuple[str, ...]  # standing, certified dose, what is next
+TURNS = 60  # so long is waited for an arm's next cohort
+HEAD = ["cohort", "given", "harms before", "harms now", "what comes next"]
+Path = tuple[str, ...]  # harms, cohort by cohort
 
 
 def decision_table(p: Problem, design: Design, arm: int = 0) -> list[list[str]]:
-    """The head, and a row for every path of harms through the first cohorts that include `arm`; outcomes in a row that
-    lead to the same are one row. The other arms have no harm, and half of all readings show an effect."""
-    rows: list[Row] = []
-    state, cohorts = design.start(p), 0
-    paths: list[tuple[str, ...]] = [()]
-    for _ in range(TURNS):
-        cohort = _ask(design, state)
+    """The head, and a row for every path of harms through the first cohorts of `arm`; what leads to the same is one
+    row. The other arms have no harm, and half of all readings show an effect."""
+    table, paths = [HEAD], list[Path]([()])
+    state, cohort, _ = _await(p, design, design.start(p), arm)
+    for number in range(1, COHORTS + 1):
         here = np.flatnonzero((cohort.n[:, arm] > 0) & (state.ending == RUNNING))
-        if len(here) == 0:
-            if not np.any(cohort.n > 0):
-                break
-            state = design.tell(state, cohort, _quiet(p, cohort))
-            continue
-        harms = _harms(p, int(cohort.n[:, arm].max()))
-        if cohorts == COHORTS or len(here) * len(harms) > MOST:
+        harms = _harms(p, max(int(cohort.n[:, arm].max()), 1))
+        if not len(here) or len(here) * len(harms) > MOST:
             break
-        cohorts += 1
-        many = len(harms)
-        cohort, paths = repeat(take(cohort, here), many), [paths[i] for i in here]
-        state = design.tell(
-            repeat(take(state, here), many), cohort, _outcome(p, cohort, arm, np.tile(harms, len(here)))
+        given, paths = repeat(take(cohort, here), len(harms)), [paths[i] for i in here]
+        outcome = _outcome(p, given, arm, np.tile(harms, len(here)))
+        state, cohort, waits = _await(
+            p, design, design.tell(repeat(take(state, here), len(harms)), given, outcome), arm
         )
         paths = [(*path, f"{x:.3g}") for path in paths for x in harms]
-        after = _ask(design, state)
-        for k, path in enumerate(paths):
-            given = f"{int(cohort.n[k, arm])} at {p.arms[arm].label(float(cohort.dose[k, arm]))}"
-            safe = str(p.arms[arm].label(float(state.safe[k, arm])))
-            then = STANDINGS[int(state.standing[k, arm])], safe, _next(p, int(state.ending[k]), after, k)
-            rows.append(Row(cohorts, given, path, then))
-    return [HEAD, *_merged(rows)]
+        kept = [k for k, path in enumerate(paths) if not p.noises[1].binary or float(path[-1]) <= int(given.n[k, arm])]
+        rows = [(_given(p, given, arm, k), paths[k], _next(p, state, given, cohort, waits, arm, k)) for k in kept]
+        table += [[str(number), *row] for row in _merged(rows)]
+    return table
 
 
-def _merged(rows: list[Row]) -> list[list[str]]:
-    found = []
-    for (number, given, before, then), same in groupby(rows, lambda r: (r.cohort, r.given, r.path[:-1], r.then)):
-        last = [row.path[-1] for row in same]
-        path = ", ".join([*before, last[0] if len(last) == 1 else f"{last[0]} to {last[-1]}"])
-        found.append([str(number), given, path, *then])
-    return found
+def _merged(rows: list[tuple[str, Path, str]]) -> list[list[str]]:
+    """Neighbouring numbers of harms that lead to the same are one row, and so are earlier ones that make no
+    difference."""
+    each: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for (given, before), group in groupby(rows, lambda row: (row[0], row[1][:-1])):
+        now = []
+        for then, same in groupby(group, lambda row: row[2]):
+            last = [path[-1] for _, path, _ in same]
+            now.append((last[0] if len(last) == 1 else f"{last[0]} to {last[-1]}", then))
+        each.setdefault((given, tuple(now)), []).append(", ".join(before) or "none yet")
+    return [
+        [given, "; or ".join(before), harms, then]
+        for (given, now), before in each.items()
+        for harms, then in now
+    ]  # fmt: skip
+
+
+def _await(p: Problem, design: Design, state: Any, arm: int) -> tuple[Any, Cohort, Array]:
+    """Every trial at the moment when the arm is next given something, what that is, and how many cohorts of others
+    came before: without harm."""
+    waits = np.zeros(len(state.pulls), dtype=np.int64)
+    for _ in range(TURNS):
+        cohort = _ask(design, state)
+        wait = (cohort.n[:, arm] == 0) & (state.ending == RUNNING) & (state.standing[:, arm] == ACTIVE)
+        if not wait.any():
+            break
+        cohort = replace(cohort, n=np.where(wait[:, None], cohort.n, 0))
+        state, waits = design.tell(state, cohort, _quiet(p, cohort)), waits + wait
+    return state, _ask(design, state), waits
 
 
 def _ask(design: Design, state: Any) -> Cohort:
@@ -94,8 +98,17 @@ def _outcome(p: Problem, cohort: Cohort, arm: int, harms: Array) -> Outcome:
     return replace(came, harm=harm)
 
 
-def _next(p: Problem, ending: int, after: Cohort, k: int) -> str:
-    if ending != RUNNING:
-        return ENDINGS[ending]
-    each = zip(p.arms, after.n[k], after.dose[k], strict=True)
-    return "; ".join(f"{arm.name}: {int(n)} at {arm.label(float(dose))}" for arm, n, dose in each if n)
+def _given(p: Problem, cohort: Cohort, arm: int, k: int) -> str:
+    return f"{int(cohort.n[k, arm])} at {p.arms[arm].label(float(cohort.dose[k, arm]))}"
+
+
+def _next(p: Problem, state: Any, was: Cohort, after: Cohort, waits: Array, arm: int, k: int) -> str:
+    """Up, again or down, how many, and whether the others come first."""
+    if state.ending[k] != RUNNING or state.standing[k, arm] != ACTIVE:
+        ended = ENDINGS[int(state.ending[k])] if state.ending[k] != RUNNING else STANDINGS[int(state.standing[k, arm])]
+        return f"{p.names[arm]}: {ended}"
+    if not after.n[k, arm]:
+        return "rests; the others go on"
+    step = after.dose[k, arm] - was.dose[k, arm]
+    way = "up" if step > 1e-12 else "down" if step < -1e-12 else "again"
+    return f"{way}: {_given(p, after, arm, k)}" + (", after the others" if waits[k] else "")

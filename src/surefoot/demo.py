@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
+from .checks import between
 from .designs.base import ACTIVE, ENDINGS
 from .problem import Problem
 from .simulate import Result
+from .tables import Fit
 
 MOST_ROUNDS = 40  # shown of a longer trial
 
@@ -18,10 +19,9 @@ def introduce(console: Console, p: Problem) -> None:
     slack = f", and no pull may ever be above {p.ceiling:g}" if p.slack else ""
     console.print(
         f"[bold]{len(p.arms)} drugs: which one works best at its highest safe dose?[/] More of a drug works better "
-        f"and\nharms more. Safe means a harm of at most {p.limit:g}{slack}. Nobody knows the\n"
-        f"curves; each drug starts at a dose known to be safe. A wrong answer or too harmful a pull:\n"
-        f"together they may happen with probability {p.delta:g}."
-        f"\nA cell says how many pulls were made at which dose, and between which bounds the drug's value lies.\n"
+        f"and harms more. Safe means a harm of at most {p.limit:g}{slack}. Nobody knows the curves; each drug starts "
+        f"at a dose known to be safe. A wrong answer or too harmful a pull: together they may happen with probability "
+        f"{p.delta:g}.\nA cell says how many pulls were made at which dose, and where the drug's value lies.\n"
     )
 
 
@@ -29,15 +29,16 @@ def tell(console: Console, result: Result) -> None:
     """The first trial of a Result that was simulated with `trace=True`."""
     p, t = result.problem, result.trace
     assert t is not None
-    table = Table("round", "pulls so far", *p.names, title=f"One trial, {result.design.name}", title_justify="left")
+    rows = []
     rounds = int(t.rounds[0])
     shown = set(np.unique(np.linspace(0, rounds - 1, MOST_ROUNDS).astype(int)).tolist())
     for k in range(rounds):
         leaving = t.standing[0, k] != (t.standing[0, k - 1] if k else ACTIVE)
         if k in shown or leaving.any():
             cells = [_cell(result, k, i, bool(leaving[i])) for i in range(len(p.arms))]
-            table.add_row(str(k + 1), f"{t.pulls[0, k]:,}", *cells)
-    console.print(table)
+            named = dict(zip(p.names, cells, strict=True))
+            rows.append({"round": str(k + 1), "pulls": f"{t.pulls[0, k]:,}", **named})
+    console.print(Fit(rows, f"One trial, {result.design.name}"))
     verdict = t.verdict
     console.print(f"[bold]Verdict: {ENDINGS[int(result.ending[0])]}[/] after {result.pulls[0]:,} pulls.")
     for i, name in enumerate(p.names):
@@ -53,5 +54,5 @@ def _cell(result: Result, k: int, arm: int, leaves: bool) -> str:
         return "[dim]out[/]"
     text = f"{n:,} at {dose:.2f}" if n else "rests"
     low, high = t.lower[0, k, arm], t.upper[0, k, arm]
-    text += f"  {low:.2f}…{'' if np.isinf(high) else f'{high:.2f}'}" if np.isfinite(low) else ""
+    text += f"\n{between(low, high, '.2f')}" if np.isfinite(low) else ""
     return f"{text}  [red]out[/]" if leaves else text

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import __version__
-from .characteristics import Characteristics, brief
+from .characteristics import ABOVE, Characteristics, brief
 from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
@@ -25,6 +25,7 @@ from .scenario import Scenario
 from .simulate import simulate
 from .theory.resolvable import doubts, impossible
 
+FOUND = 8  # of the columns of `brief`: what was found; the rest is in the table of sample sizes
 COLORS = ("#0b6e4f", "#c1440e", "#2f4b8f", "#8a6d00", "#7b2d8b", "#444444")
 SHAPES = {
     "linear": "effect and harm are lines through 0",
@@ -61,7 +62,7 @@ class Plan:
 
 def question(plan: Plan) -> Iterator[Block]:
     p = plan.problem
-    yield Block("title", f"Protocol: which of {', '.join(p.names)}")
+    yield Block("title", f"Protocol: which of {', '.join(p.names)} is the best")
     yield Block("heading", "The question")
     yield Block(
         "text",
@@ -70,7 +71,8 @@ def question(plan: Plan) -> Iterator[Block]:
     )  # fmt: skip
     rows = [["arm", "doses"], *([arm.name, _doses(arm)] for arm in p.arms)]
     yield Block("table", rows=rows)
-    noise = "; ".join(f"{key}: {x.assumption()}" for key, x in zip(("effect", "harm"), p.noises, strict=True))
+    kinds = ["yes or no" if x.kind == "bernoulli" else x.assumption() for x in p.noises]
+    noise = "; ".join(f"{key}: {x}" for key, x in zip(("effect", "harm"), kinds, strict=True))
     yield Block("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
     for line in impossible(p):
         yield Block("text", f"This cannot be resolved: {line}.")
@@ -168,22 +170,13 @@ def odds(plan: Plan) -> Iterator[Block]:
         "Failed: a wrong arm was named, or a dose was given that may not be; if no arm was named, none could be wrong.",
     )
     rows = [brief(table) for table in tables]
-    yield Block("table", rows=[list(rows[0]), *(list(row.values()) for row in rows)])
+    yield Block("table", rows=[list(rows[0])[:FOUND], *(list(row.values())[:FOUND] for row in rows)])
     yield Block("heading", "Sample sizes and exposure")
-    head = ["scenario", "design", "at most", "subjects, mean", "median", "90%", "most", "over the limit"]
-    ceiling = (
-        f"over {p.ceiling:g}, trials with any" if p.shape != "levels" else "trials with a level that may not be given"
-    )
-    sizes = [[*head, "mean excess", ceiling]]
-    for table in tables:
-        n, few = table.numbers, list(brief(table).values())
-        pulls, over = n["pulls"], n["over_limit"]
-        numbers = [f"{pulls['median']:,.0f}", f"{pulls['p90']:,.0f}", f"{pulls['max']:,}"]
-        risk = [f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})", f"{over['mean_excess']:.3g}"]
-        sizes.append(
-            [*few[:3], f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}", *numbers, *risk, f"{n['unsafe']['rate']:.2%}"]
-        )
-    yield Block("table", rows=sizes)
+    yield Block("table", rows=list(sizes(p, tables)))
+    if p.shape == "levels":
+        yield Block("heading", "Subjects by level")
+        yield Block("text", "A trial on average, with the true mean harm of levels that are above the limit.")
+        yield Block("table", rows=list(exposure(p, tables)))
     yield Block("heading", "What would be recommended")
     picks = [["scenario", "design", "at most", "arm and dose, share of trials"]]
     for table in tables:
@@ -193,11 +186,43 @@ def odds(plan: Plan) -> Iterator[Block]:
     yield Block("table", rows=picks)
 
 
+def sizes(p: Problem, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
+    ceiling = (
+        f"over {p.ceiling:g}, trials with any" if p.shape != "levels" else "trials with a level that may not be given"
+    )
+    head = ["scenario", "design", "at most", "subjects, mean", "median", "90%", "most", "over the limit", "mean excess"]
+    yield [*head, ceiling]
+    for table in tables:
+        n, few = table.numbers, list(brief(table).values())
+        pulls, over = n["pulls"], n["over_limit"]
+        numbers = [f"{pulls['median']:,.0f}", f"{pulls['p90']:,.0f}", f"{pulls['max']:,}"]
+        risk = [f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})", f"{over['mean_excess']:.3g}"]
+        yield [*few[:3], f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}", *numbers, *risk, f"{n['unsafe']['rate']:.2%}"]
+
+
+def exposure(p: Problem, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
+    """Who got which level, and of those above the limit, and above limit + slack, which and how many."""
+    yield ["scenario", "design", "at most", "subjects", f"above {p.limit:g}", f"above {p.ceiling:g}"]
+    for table in tables:
+        by = [
+            f"{arm.name}: "
+            + ", ".join(f"{x['level']} {x['pulls']:,.0f}" for x in table.by_level if x["arm"] == arm.name)
+            for arm in p.arms
+        ]
+        over = [
+            "; ".join(
+                f"{x['arm']} at {x['level']} ({x['harm']:.3g}): {x[key]:,.1f}" for x in table.by_level if x[key] >= 0.05
+            )
+            for key in ABOVE
+        ]
+        yield [*list(brief(table).values())[:3], "; ".join(by), *(x or "none" for x in over)]
+
+
 def decisions(plan: Plan) -> Iterator[Block]:
     """What happens after each possible number of harms in the first cohorts of the first arm."""
     p, design = plan.problem, plan.designs[0]
-    if plan.budgets[0] is not None:
-        p = p.but(budget=plan.budgets[0])
+    if None not in plan.budgets:
+        p = p.but(budget=max(most or 0 for most in plan.budgets))
     yield Block("heading", "The first cohorts")
     yield Block(
         "text",
@@ -244,23 +269,39 @@ def curves(p: Problem, one: Scenario) -> str:
             f'<text x="{x0 - 6}" y="{y_}" text-anchor="end">{v:.3g}</text>' for y_, v in ((36, up), (30 + high, low))
         ]
         parts += [
-            f'<text x="{x_}" y="{high + 46}" text-anchor="{how}">{escape(_label(p.arms[0], v))}</text>'
-            for x_, v, how in ((x0, left, "start"), (x0 + wide, right, "end"))
+            f'<text x="{x0 + wide * (v - left) / (right - left):.0f}" y="{high + 46}" text-anchor="{how}">{name}</text>'
+            for v, how, name in _ticks(p, left, right)
         ]
         if k == 0:
             parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="2 4"'))
+            x, y_ = at(left, p.limit).split(",")
+            parts.append(f'<text x="{float(x) + 4}" y="{float(y_) - 4:.0f}" fill="#a00">limit {p.limit:g}</text>')
         for i in range(len(p.arms)):
             gaps = f"10 {4 * i}" if i else "none"  # so that curves on top of each other are both seen
             style = f'stroke="{COLORS[i % len(COLORS)]}" stroke-width="2" stroke-dasharray="{gaps}"'
             parts.append(line([at(a, v) for a, v in zip(dose[:, i], y[:, i], strict=True)], style))
+            for a, v in zip(dose[:, i], y[:, i], strict=True) if p.shape == "levels" else ():
+                cx, cy = at(a, v).split(",")
+                parts.append(f'<circle cx="{cx}" cy="{cy}" r="3.5" fill="{COLORS[i % len(COLORS)]}"/>')
     names = [
         f'<tspan fill="{COLORS[i % len(COLORS)]}" dx="{0 if i == 0 else 14}">{escape(name)}</tspan>'
         for i, name in enumerate(p.names)
     ]
     parts.append(f'<text x="50" y="{high + 70}">{"".join(names)}</text>')
     return (
-        f'<svg viewBox="0 0 740 {high + 80}" width="740" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 760 {high + 80}" width="760" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
     )
+
+
+def _ticks(p: Problem, left: float, right: float) -> list[tuple[float, str, str]]:
+    """Where a dose is written below a picture, how it is aligned, and what is written: every level, or both ends."""
+    if p.shape != "levels":
+        return [(v, how, escape(_label(p.arms[0], v))) for v, how in ((left, "start"), (right, "end"))]
+    longest = max(p.arms, key=lambda arm: len(arm.labels or ()))
+    shared = all((arm.labels or ()) == (longest.labels or ())[: len(arm.labels or ())] for arm in p.arms)
+    names = [escape(str(x)) if shared else f"level {k + 1}" for k, x in enumerate(longest.labels or ())]
+    step = 1 + sum(len(name) + 2 for name in names) // 50  # so that they do not touch
+    return [(float(k), "middle", name) for k, name in enumerate(names) if k % step == 0]
 
 
 def to_markdown(blocks: Sequence[Block]) -> str:
@@ -280,10 +321,11 @@ STYLE = """body{font:15px/1.5 Georgia,serif;max-width:62rem;margin:2rem auto;pad
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #ccc}
 table{border-collapse:collapse;font:12px/1.35 sans-serif;margin:.8rem 0}
 th,td{border:1px solid #ccc;padding:.25rem .45rem;text-align:left;vertical-align:top}
-th{background:#f3f3f0}pre{background:#f3f3f0;padding:.6rem;white-space:pre-wrap}
+th{background:#f3f3f0}td.n{text-align:right}td.n,td:first-child,td:nth-child(2){white-space:nowrap}td.same{color:#aaa}.wide{overflow-x:auto}pre{background:#f3f3f0;padding:.6rem;white-space:pre-wrap}
 figure{margin:1rem 0}figcaption{font:12px sans-serif;color:#555}svg{max-width:100%;height:auto}
-@media print{body{margin:0;max-width:none;font-size:11px}table{font-size:8.5px}h2{break-after:avoid}
-figure,tr{break-inside:avoid}thead{display:table-header-group}}"""
+@page{size:A4;margin:16mm 14mm}
+@media print{body{margin:0;padding:0;max-width:none;font-size:11px}table{font-size:8.5px}h2,h2+p{break-after:avoid}
+figure,tr{break-inside:avoid}thead{display:table-header-group}.wide{overflow:visible}td.same{color:#888}}"""
 
 
 def to_html(blocks: Sequence[Block]) -> str:
@@ -299,14 +341,28 @@ def to_html(blocks: Sequence[Block]) -> str:
 def _html(block: Block) -> str:
     if block.kind == "table":
         head, *rows = block.rows
-        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        number = [all(map(_number, column)) for column in zip(*rows, strict=True)]
+        lines = ["".join(_cells(row, above, number)) for above, row in zip([(), *rows], rows, strict=False)]
         top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
         return (
-            f"<table><thead><tr>{top}</tr></thead><tbody>"
+            f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>'
             + "".join(f"<tr>{x}</tr>" for x in lines)
-            + "</tbody></table>"
+            + "</tbody></table></div>"
         )
     if block.kind == "picture":
         return f"<figure>{block.rows[0][0]}<figcaption>{escape(block.text)}</figcaption></figure>"
     tag = {"title": "h1", "heading": "h2", "text": "p", "code": "pre"}[block.kind]
     return f"<{tag}>{escape(block.text)}</{tag}>"
+
+
+def _cells(row: Sequence[str], above: Sequence[str], number: Sequence[bool]) -> Iterator[str]:
+    """Numbers to the right; what is as in the row above, from the first column on, in grey."""
+    same = True
+    for k, cell in enumerate(row):
+        same = same and k < len(above) and k < len(row) - 1 and above[k] == cell
+        kinds = " ".join([*(["n"] if number[k] else []), *(["same"] if same else [])])
+        yield f'<td class="{kinds}">{escape(cell)}</td>' if kinds else f"<td>{escape(cell)}</td>"
+
+
+def _number(cell: str) -> bool:
+    return (cell[:1].isdigit() and not any(c.isalpha() for c in cell) and len(cell) < 24) or cell == "the end"

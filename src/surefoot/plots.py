@@ -1,4 +1,5 @@
-"""Pictures of simulations: pulls against arms, simple regret, one trial's story, many scenarios side by side.
+"""Pictures of simulations: pulls against arms, simple regret, many scenarios side by side; `story` and `responses` of
+one trial or study are in `pictures`.
 
 Each has a function that computes its data from simulated results (`..._data`) and one that draws them, so that the data
 can be drawn some other way too. Every drawing function returns a matplotlib Figure, and writes it where `path` says.
@@ -8,6 +9,7 @@ colour-blind can tell apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +18,18 @@ from typing import Any
 import numpy as np
 
 from .characteristics import Characteristics
-from .designs.base import ACTIVE, BUDGET_SPENT, STANDINGS
+from .designs.base import BUDGET_SPENT
+from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, responses, story, story_data
 from .problem import SurefootError
 from .simulate import Array, Result
 
-# Okabe and Ito's colours, which the colour-blind can tell apart
-BLUE, ORANGE, GREEN, RED, SKY, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#7F7F7F"
 PURPLE, BLACK = "#CC79A7", "#000000"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 MARKERS = "osD^vPX*"
+OURS = dict.fromkeys(("surefoot-linear", "surefoot-monotonic", "surefoot-levels"), BLUE)
+PAPER = dict.fromkeys(("safebai-linear", "safebai-monotonic"), RED)
+OTHERS = {"safeopt": GREEN, "stageopt": PURPLE, "safe-lts": ORANGE, "boin": GREEN, "three-plus-three": ORANGE,
+          "track-and-stop": SKY, "oracle": GREY, "unconstrained": BLACK}  # fmt: skip
 WIDTH = 3.4  # inches: half a page
 SMALL: dict[Any, Any] = {
     "font.size": 8,
@@ -39,6 +44,21 @@ LEGEND: dict[str, Any] = {
     "loc": "outside lower center", "ncols": 2, "fontsize": 6.5, "frameon": False, "handlelength": 1.6,
     "columnspacing": 0.8,
 }  # fmt: skip
+
+
+def looks(names: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Colour, marker and line of each design: a design has one colour in every figure, its variants other lines."""
+    fixed, used, found = OURS | PAPER | OTHERS, dict[str, int](), []
+    bases = [re.split(r"[:( ]", name)[0] for name in names]
+    free = [c for c in (PURPLE, ORANGE, SKY, BLACK, GREY, GREEN) if c not in {fixed.get(base) for base in bases}]
+    for base in bases:
+        if base not in fixed:
+            fixed[base] = free[(len(fixed) - len(OURS | PAPER | OTHERS)) % len(free)] if free else GREY
+        k = used[base] = used.get(base, -1) + 1
+        found.append(
+            (fixed[base], MARKERS[(list(fixed).index(base) + k) % len(MARKERS)], ("-", "--", ":", "-.")[k % 4])
+        )
+    return found
 
 
 def _figure(height: float, width: float = WIDTH) -> Any:
@@ -90,7 +110,7 @@ def pulls_data(results: Iterable[Result]) -> list[Pulls]:
     """One line a design, from results on problems with different numbers of arms."""
     groups: dict[str, list[Result]] = {}
     for result in results:
-        groups.setdefault(result.design.name, []).append(result)
+        groups.setdefault(result.design.label, []).append(result)
     return [
         pulls_line(
             name, [len(r.problem.arms) for r in rs], [r.pulls for r in rs], [r.ending == BUDGET_SPENT for r in rs]
@@ -108,19 +128,39 @@ def pulls_line(name: str, arms: Sequence[int], pulls: Sequence[Array], capped: S
     return Pulls(name, *(np.array(column) for column in zip(*columns, strict=True)))
 
 
-def pulls(lines: Sequence[Pulls], bounds: Sequence[Bound] = (), path: str | Path | None = None) -> Any:
-    """Mean pulls to the end with bars of one standard deviation; an arrow where runs hit their cap."""
+def pulls(
+    results: Sequence[Pulls | Result], bounds: Sequence[Bound] | str | Path = (), path: str | Path | None = None
+) -> Any:
+    """Mean pulls to the end with bars of one standard deviation; an arrow where runs hit their cap.
+
+    Parameters
+    ----------
+    results
+        Results of simulations with different numbers of arms, or what `pulls_data` made of them.
+    bounds
+        What theorems say, each a `Bound`.
+    path
+        Where to write it (.png, .svg or .pdf); it may come second, too.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     import matplotlib as mpl
 
+    if isinstance(bounds, (str, Path)):
+        path, bounds = bounds, ()
+    lines = [x for x in results if isinstance(x, Pulls)] + pulls_data(x for x in results if isinstance(x, Result))
     with mpl.rc_context(SMALL):
         figure = _figure(2.5 + 0.16 * ((len(lines) + len(bounds) + 2) // 2))
         axis, shown = figure.subplots(), []
-        for k, (line, colour, marker) in enumerate(zip(lines, _cycle(COLOURS), _cycle(MARKERS), strict=False)):
+        seen = looks([line.name for line in lines])
+        for k, (line, (colour, marker, dash)) in enumerate(zip(lines, seen, strict=True)):
             at = line.arms * 1.02 ** (k - (len(lines) - 1) / 2)  # side by side, so that no bar hides another
             low = np.minimum(line.sd, 0.999 * line.mean)
             bars = axis.errorbar(
-                at, line.mean, [low, line.sd], color=colour, marker=marker, ms=3.5, lw=1, elinewidth=0.8, capsize=1.5,
-                label=line.name,
+                at, line.mean, [low, line.sd], color=colour, marker=marker, ls=dash, ms=3.5, lw=1, elinewidth=0.8,
+                capsize=1.5, label=line.name,
             )  # fmt: skip
             shown.append(bars)
             for x, y in zip(at[line.capped > 0], line.mean[line.capped > 0], strict=True):
@@ -178,7 +218,7 @@ def regret_data(result: Result, at: Array | None = None) -> Regret:
         before = np.searchsorted(t.pulls[k, :rounds], at, side="right")
         rows.append(np.concatenate([[start], guessed[k, :rounds]])[before])
     ended = np.nan if np.any(result.ending == BUDGET_SPENT) else float(result.pulls.mean())
-    return regret_curve(result.design.name, at, result.truth.value.max() - np.array(rows), ended)
+    return regret_curve(result.design.label, at, result.truth.value.max() - np.array(rows), ended)
 
 
 def axis_of(most: int, points: int = 200) -> Array:
@@ -193,23 +233,39 @@ def regret_curve(name: str, at: Array, regrets: Array, ended: float) -> Regret:
     return Regret(name, at, regrets.mean(axis=0), se, ended)
 
 
-def regret(curves: Sequence[Regret], path: str | Path | None = None) -> Any:
-    """Mean simple regret with bands of one standard error; a marker where the mean trial ends."""
+def regret(results: Sequence[Regret | Result], path: str | Path | None = None) -> Any:
+    """Mean simple regret with bands of one standard error; a marker where the mean trial ends, an arrow where some runs
+    hit their cap.
+
+    Parameters
+    ----------
+    results
+        Results that were simulated with `trace=True`, or what `regret_data` made of them.
+    path
+        Where to write it (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     import matplotlib as mpl
 
+    curves = [x if isinstance(x, Regret) else regret_data(x) for x in results]
     with mpl.rc_context(SMALL):
         figure = _figure(2.3 + 0.16 * ((len(curves) + 1) // 2))
         axis = figure.subplots()
-        for curve, colour, marker in zip(curves, _cycle(COLOURS), _cycle(MARKERS), strict=False):
+        for curve, (colour, marker, dash) in zip(curves, looks([curve.name for curve in curves]), strict=True):
             low, high = curve.mean - curve.se, curve.mean + curve.se
             axis.fill_between(
                 curve.pulls, np.maximum(low, 1e-12), np.maximum(high, 1e-12), color=colour, alpha=0.2, lw=0
             )
             ends = np.isfinite(curve.ended)
             axis.plot(
-                curve.pulls, curve.mean, color=colour, marker=marker, ms=4, label=curve.name,
+                curve.pulls, curve.mean, color=colour, marker=marker, ls=dash, ms=4, label=curve.name,
                 markevery=[min(int(np.searchsorted(curve.pulls, curve.ended)), len(curve.pulls) - 1)] if ends else [],
             )  # fmt: skip
+            if not ends:
+                axis.plot(curve.pulls[-1:], curve.mean[-1:], ">", color=colour, ms=4)
         least = min((float(c.mean[c.mean > 0].min()) for c in curves if np.any(c.mean > 0)), default=1e-3)
         axis.set(
             xscale="log",
@@ -238,29 +294,45 @@ class ScenarioRow:
     failed: float  # rate of trials that were wrong or unsafe, and its 99% upper bound
     upper: float
     delta: float
+    capped: int = 0  # trials that hit their cap
 
 
 def scenarios_data(tables: Iterable[Characteristics]) -> list[ScenarioRow]:
     rows = [t.numbers for t in tables]
     return [
         ScenarioRow(
-            n["scenario"], n["design"], n["pulls"]["median"], n["pulls"]["p90"], n["failed"]["rate"],
-            n["failed"]["upper"], n["delta"],
+            n["scenario"], n["label"], n["pulls"]["median"], n["pulls"]["p90"], n["failed"]["rate"],
+            n["failed"]["upper"], n["delta"], n["endings"]["budget-spent"],
         )
         for n in rows
     ]  # fmt: skip
 
 
-def scenarios(rows: Sequence[ScenarioRow], path: str | Path | None = None) -> Any:
-    """Pulls (left) and failures with their 99% upper bound against delta (right), one line a scenario."""
+def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: str | Path | None = None) -> Any:
+    """Pulls (left; hollow where runs hit their cap) and failures with their 99% upper bound against delta (right), one
+    line a scenario.
+
+    Parameters
+    ----------
+    results
+        Results, their Characteristics, or what `scenarios_data` made of them.
+    path
+        Where to write it (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     import matplotlib as mpl
 
+    tables = [Characteristics(x) if isinstance(x, Result) else x for x in results]
+    rows = [x if isinstance(x, ScenarioRow) else scenarios_data([x])[0] for x in tables]
     names = list(dict.fromkeys(row.scenario for row in rows))
     designs = list(dict.fromkeys(row.design for row in rows))
     with mpl.rc_context(SMALL):
         figure = _figure(0.9 + 0.16 * len(names) * max(1.0, 0.5 * len(designs)), 2 * WIDTH)
         left, right = figure.subplots(1, 2, sharey=True)
-        for k, (design, colour, marker) in enumerate(zip(designs, COLOURS, MARKERS, strict=False)):
+        for k, (design, (colour, marker, _)) in enumerate(zip(designs, looks(designs), strict=True)):
             mine = [row for row in rows if row.design == design]
             y = np.array([names.index(row.scenario) for row in mine]) + 0.6 * ((k + 0.5) / len(designs) - 0.5)
             column = {
@@ -268,6 +340,8 @@ def scenarios(rows: Sequence[ScenarioRow], path: str | Path | None = None) -> An
             }
             left.hlines(y, column["median"], column["p90"], color=colour, lw=1)
             left.plot(column["median"], y, marker, color=colour, ms=3.5, label=design)
+            capped = np.array([row.capped > 0 for row in mine])
+            left.plot(column["p90"][capped], y[capped], ">", color=colour, mfc="white", ms=4)
             right.hlines(y, column["failed"], column["upper"], color=colour, lw=1)
             right.plot(column["failed"], y, marker, color=colour, ms=3.5)
         for k, name in enumerate(names):
@@ -285,86 +359,6 @@ def scenarios(rows: Sequence[ScenarioRow], path: str | Path | None = None) -> An
         return _save(figure, path)
 
 
-# The story of one trial
-
-
-@dataclass(frozen=True)
-class ArmStory:
-    """One arm of one trial: where it was pulled and what was known of it, against the pulls of the trial so far."""
-
-    name: str
-    given: tuple[Array, Array, Array]  # pulls so far, dose, how many
-    pulls: Array  # of the bounds below
-    lower: Array
-    upper: Array
-    out: tuple[float, str] | None  # when it left, and how
-    safe_dose: float  # the truth: largest safe dose, and the dose at limit + slack
-    ceiling_dose: float
-    value: float
-
-
-def story_data(result: Result, trial: int = 0) -> list[ArmStory]:
-    """The story of one trial of a Result that was simulated with `trace=True`."""
-    t, p = result.trace, result.problem
-    if t is None:
-        raise SurefootError("a story needs the rounds of the trial: simulate with trace=True")
-    rounds = int(t.rounds[trial])
-    pulls, n = t.pulls[trial, :rounds], t.n[trial, :rounds]
-    ceiling = result.scenario.truth(p.but(limit=p.ceiling, slack=p.slack)).dose
-    stories = []
-    for i, name in enumerate(p.names):
-        came, standing = n[:, i] > 0, t.standing[trial, :rounds, i]
-        left = np.flatnonzero(standing != ACTIVE)
-        out = (float(pulls[left[0]]), STANDINGS[standing[left[0]]]) if len(left) else None
-        until = slice(0, left[0] + 1 if len(left) else rounds)
-        given = (pulls[came], t.dose[trial, :rounds, i][came], n[:, i][came])
-        lower, upper = t.lower[trial, :rounds, i][until], t.upper[trial, :rounds, i][until]
-        truth = (float(x[i]) for x in (result.truth.dose, ceiling, result.truth.value))
-        stories.append(ArmStory(name, given, pulls[until], lower, upper, out, *truth))
-    return stories
-
-
-def story(result: Result, trial: int = 0, path: str | Path | None = None) -> Any:
-    """Doses given (above) and bounds on the value (below) over one trial, one column an arm."""
-    p, arms = result.problem, story_data(result, trial)
-    figure = _figure(4.8, max(2.6 * len(arms), 5.2))
-    axes = figure.subplots(2, len(arms), sharex=True, sharey="row", squeeze=False)
-    winner = int(result.winner[trial])
-    for i, (arm, (top, low)) in enumerate(zip(arms, axes.T, strict=True)):
-        when, dose, n = arm.given
-        top.axhline(arm.safe_dose, color=GREEN, lw=1.2, label="harm at the limit")
-        if p.slack is not None:
-            top.axhline(arm.ceiling_dose, color=RED, lw=1.2, ls="--", label="harm at limit + slack")
-        over = dose > arm.safe_dose
-        for mask, colour, label in (
-            (~over, BLUE, "pulls at or below the limit"),
-            (over, ORANGE, "pulls inside the slack"),
-        ):
-            size = 10 + 60 * n[mask] / max(n.max(), 1)
-            top.scatter(when[mask], dose[mask], s=size, color=colour, alpha=0.75, lw=0)
-            if mask.any():
-                top.scatter([], [], s=30, color=colour, alpha=0.75, lw=0, label=label)
-        low.axhline(arm.value, color=GREEN, lw=1.2, label="true value")
-        known = np.isfinite(arm.lower) | np.isfinite(arm.upper)
-        low.fill_between(
-            arm.pulls, np.clip(arm.lower, -1e9, None), np.clip(arm.upper, None, 1e9),
-            where=known.tolist(), step="post", color=SKY, alpha=0.45, lw=0, label="bounds on the value",
-        )  # fmt: skip
-        if arm.out:
-            for axis in (top, low):
-                axis.axvline(arm.out[0], color=GREY, lw=1.2, ls=":", label=arm.out[1])
-        top.set_title(arm.name + (", the winner" if i == winner else f", {arm.out[1]}" if arm.out else ""), fontsize=10)
-        low.set_xlabel("pulls of the whole trial")
-        low.set_xscale("log")
-    axes[0, 0].set_ylabel("dose")
-    axes[1, 0].set_ylabel("effect")
-    values = np.array([arm.value for arm in arms])
-    spread = max(float(np.ptp(values[np.isfinite(values)])), 0.2)
-    axes[1, 0].set_ylim(values.min() - 0.8 * spread, values.max() + 0.8 * spread)
-    handles = {label: h for axis in axes[:, 0] for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for arm_axes in axes.T:
-        for axis in arm_axes:
-            for h, label in zip(*axis.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, h)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    return _save(figure, path)
+__all__ = [
+    "pulls", "pulls_data", "regret", "regret_data", "responses", "scenarios", "scenarios_data", "story", "story_data",
+]  # fmt: skip

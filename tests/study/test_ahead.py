@@ -100,15 +100,18 @@ def test_tipping_points_tip(tmp_path: Path) -> None:
 
 def test_the_story(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from surefoot.study.story import story, story_data
+    from surefoot.plots import responses, story
+    from surefoot.study.story import story_data
 
     p = problem()
     study = Study.create(tmp_path / "s.db", "s", p, seed=3)
-    story(study.view, tmp_path / "empty.png")
+    story(study, tmp_path / "empty.png")
     run(study, subjects(p))
     data = story_data(study.view)
     assert [arm.name for arm in data] == p.names
-    assert sum(n for arm in data for _, _, n in arm.given) == study.status()["readings"]
-    assert all(np.diff(arm.subjects).min() > 0 for arm in data)
-    story(study.view, tmp_path / "s.png")
+    assert sum(n for arm in data for n in arm.given[2]) == study.status()["readings"]
+    assert all(np.diff(arm.pulls).min() > 0 for arm in data)
+    assert all(np.all(arm.given[1] <= np.r_[p.starts[i], arm.certified].max()) for i, arm in enumerate(data))
+    story(study, tmp_path / "s.png")
+    responses(study, tmp_path / "r.png")
     assert (tmp_path / "s.png").stat().st_size > 10_000

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..problem import SurefootError, choice
+from ..registry import Registry, a_class, imported, split
 from .base import Cohort, Design, Outcome, Verdict
 from .clinic import Boin, ThreePlusThree
+from .compose import POLICIES, Composed, Policy
 from .linear import SafeBAILinear
 from .monotonic import SafeBAIMonotonic
 from .oracle import Oracle
@@ -32,7 +34,7 @@ KINDS: tuple[type[Design], ...] = (
     Boin,
     ThreePlusThree,
 )
-DESIGNS: dict[str, type[Design]] = {design.name: design for design in KINDS}
+DESIGNS: Registry[type[Design]] = Registry("designs", {design.name: design for design in KINDS}, a_class(Design))
 
 DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic", "levels": "surefoot-levels"}
 
@@ -43,9 +45,35 @@ def default(shape: str) -> str:
 
 
 def make(name: str, **options: Any) -> Design:
-    """The design of that name. Options that come as strings (from a command line) are read by their default's type."""
-    kind = DESIGNS[choice("design", name, DESIGNS)]
-    known = kind().options
+    """The design of that name.
+
+    Parameters
+    ----------
+    name
+        One of `DESIGNS`: ours, a registered one, or one that an installed package offers.
+    **options
+        What it is set by (`surefoot designs` lists them). Strings, as a command line has them, are read by the type of
+        the default. `policy` is the name of a policy to choose instead of the design's own; it brings its own options.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    SurefootError
+        If there is no such design, option or policy, or the value cannot be used; the nearest name is suggested.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> surefoot.make("surefoot-linear", cohort=3, growth=0).label
+    'surefoot-linear:growth=0:cohort=3'
+    """
+    design = DESIGNS[name]()
+    if "policy" in options and isinstance(design, Composed):
+        design = design.but(policy=options.pop("policy"))
+    known = design.options
     for key, value in options.items():
         choice(f"an option of {name}", key, known)
         if isinstance(value, str) and isinstance(known[key], (int, float)):
@@ -53,7 +81,28 @@ def make(name: str, **options: Any) -> Design:
                 options[key] = type(known[key])(value)
             except ValueError:
                 raise SurefootError(f"{key} of {name} must be a number; got {value!r}") from None
-    return kind().but(**options)
+    return design.but(**options)
 
 
-__all__ = ["DESIGNS", "Cohort", "Design", "Outcome", "SafeBAILinear", "SafeBAIMonotonic", "Verdict", "default", "make"]
+def find(spec: str) -> tuple[str, dict[str, Any]]:
+    """`name:key=value`, as a command line has it, as a name that is registered and options. `module:Name` is imported;
+    the name of a policy means the design that it is for, with that policy."""
+    name, options = split(spec)
+    if "policy" in options:
+        options["policy"] = POLICIES.find(options["policy"].replace("/", ":"))
+    if name in POLICIES:
+        return POLICIES[name].on, {"policy": name, **options}
+    if ":" in name and isinstance(thing := imported(name), type) and issubclass(thing, Policy):
+        return thing.on, {"policy": POLICIES.find(name), **options}
+    return DESIGNS.find(name), options
+
+
+def policies(shape: str) -> list[str]:
+    """The policies of others, on designs for this shape."""
+    return [name for name, kind in POLICIES.items() if DESIGNS[kind.on].shape == shape]
+
+
+__all__ = [
+    "DESIGNS", "POLICIES", "Cohort", "Design", "Outcome", "Policy", "SafeBAILinear", "SafeBAIMonotonic", "Verdict",
+    "default", "find", "make", "policies",
+]  # fmt: skip

@@ -25,11 +25,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array, pick
+from ..arrays import Array, like, pick
+from ..checks import between
 from ..problem import Problem, Shape, SurefootError
-from .recommend import Estimates, Recommendation, supported
+from .recommend import Estimates, Recommendation, chances, supported, worth
 
-Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
+Batch = TypeVar("Batch")  # a dataclass of arrays, trials first, such as a Cohort, an Outcome or a State
 
 ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
 RUNNING, BEST_ARM, WITHIN_TOLERANCE, BUDGET_SPENT, ALL_STOPPED = range(5)
@@ -39,10 +40,22 @@ ACTIVE, BEATEN, REFUTED, STOPPED = range(4)
 
 @dataclass(frozen=True)
 class Cohort:
-    """For every trial and arm: a dose, and how many pulls (0 where the arm rests).
+    """What to give next: for every trial and arm a dose, and how many pulls.
 
-    Stakes are the numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where
-    nothing is. Designs whose proof has no bets have none.
+    Parameters
+    ----------
+    dose, n
+        Arrays (trials, arms); n is 0 where the arm rests.
+    stakes
+        The numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where nothing is.
+        Designs whose proof has no bets have none.
+
+    Examples
+    --------
+    >>> from surefoot import case, make
+    >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
+    >>> design.ask(design.start(problem, trials=1)).n
+    array([[5, 5]])
     """
 
     dose: Array
@@ -52,17 +65,53 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms."""
+    """What came back, per trial and arm.
+
+    Parameters
+    ----------
+    n, effect, harm
+        Arrays (trials, arms): number of pulls, sum of their effects, sum of their harms.
+    squares
+        Where the problem wants them: of effects and of harms, the sums of squared distances from their mean in the
+        cohort.
+    weight
+        (trials, arms, 2), set within a design: how much a reading counts (see `readings`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefoot import Outcome
+    >>> Outcome(np.array([[2, 0]]), np.array([[1.5, 0.0]]), np.array([[0.4, 0.0]])).effect.sum()
+    np.float64(1.5)
+    """
 
     n: Array
     effect: Array
     harm: Array
+    squares: Any = None
+    weight: Array = None
+
+    def weighed(self, r: int) -> tuple[Array, Array]:
+        """How many effects (r = 0) or harms (r = 1) there are, and their sum, as they count."""
+        xp, total = array_namespace(self.n), (self.effect, self.harm)[r]
+        n = xp.astype(self.n, xp.float64)
+        return (n, total) if self.weight is None else (self.weight[..., r] * n, self.weight[..., r] * total)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Where every trial stands. Arrays are (trials,) or (trials, arms).
+    """Where every trial stands. Arrays are (trials,) or (trials, arms); `endings()` and `reason(arm)` say it in words.
 
+    Examples
+    --------
+    >>> from surefoot import case, make
+    >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
+    >>> verdict = design.verdict(design.start(problem))
+    >>> verdict.endings(), verdict.reason(0)
+    (['running'], 'active: value unknown, largest safe dose 0.1 to 1.5')
+
+    Notes
+    -----
     `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
     `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
     `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
@@ -87,6 +136,7 @@ class Verdict:
     out_lower: Array
     effect_lower: Array = None  # bounds on the effect at the certified dose, where the design has them
     effect_upper: Array = None
+    certified: Array = None  # the largest dose that may be given now: certified for limit + slack, where there is one
 
     @property
     def guess(self) -> Array:
@@ -118,13 +168,14 @@ class Verdict:
                 f"beaten in round {int(self.out_round[at])}: its value is at most {float(self.out_upper[at]):.4g}, "
                 f"and {p.names[int(self.out_by[at])]}'s is at least {float(self.out_lower[at]):.4g}"
             )
-        best = f"value {float(self.lower[at]):.4g} to {float(self.upper[at]):.4g}"
+        best = f"value {between(float(self.lower[at]), float(self.upper[at]))}"
         safe = label(float(self.safe[at]))
-        dose = f"largest safe dose {safe} to {label(float(self.unsafe[at]))}"
+        top = float(self.unsafe[at])
+        dose = f"largest safe dose {f'{safe} to {label(top)}' if top < 1e300 else f'≥ {safe}'}"
         if int(self.winner[trial]) == arm:
             if self.effect_lower is not None:
                 low, high = float(self.effect_lower[at]), float(self.effect_upper[at])
-                dose += f", effect at {safe} {low:.4g} to {high:.4g}"
+                dose += f", effect at {safe} {between(low, high)}"
             return f"{ENDINGS[int(self.ending[trial])] if int(self.ending[trial]) else 'winner'}: {best}, {dose}"
         return f"active: {best}, {dose}"
 
@@ -135,16 +186,39 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+    readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
 
 
 def take(batch: Batch, rows: Array) -> Batch:
     """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
-    return _map(lambda x: array_namespace(x).take(x, rows, axis=0), batch)
+    xp = array_namespace(rows)
+    return _map(lambda x: xp.take(x, rows, axis=0), batch)
 
 
 def repeat(batch: Batch, times: int) -> Batch:
     """Every trial of a batch, `times` times."""
-    return _map(lambda x: array_namespace(x).repeat(x, times, axis=0), batch)
+    xp = _namespace(batch)
+    return _map(lambda x: xp.repeat(x, times, axis=0), batch)
+
+
+def join(one: Batch, other: Batch) -> Batch:
+    """The trials of both batches; an array that has grown in one is filled up in the other by its last entry."""
+    xp = _namespace(one)
+
+    def fill(x: Array, shape: tuple[int, ...]) -> Array:
+        for axis in range(1, x.ndim):
+            if (lacks := shape[axis] - x.shape[axis]) > 0:
+                last = xp.take(x, like(x, [x.shape[axis] - 1] * lacks), axis=axis)
+                x = xp.concat([x, last], axis=axis)
+        return x
+
+    return _map(lambda x, y: xp.concat([fill(x, y.shape), fill(y, x.shape)], axis=0), one, other)
+
+
+def _namespace(batch: Any) -> Any:
+    """Of the first array in a dataclass."""
+    values = [getattr(batch, f.name) for f in fields(batch)]
+    return array_namespace(next(x for x in values if is_array_api_obj(x)))
 
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
@@ -160,13 +234,13 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
 def _map(change: Any, *batches: Batch) -> Batch:
     """Every array of a dataclass changed, and of the dataclasses in it that are not `shared` by all trials."""
     found: dict[str, Any] = {}
-    for name in (f.name for f in fields(batches[0])):
+    for name in (f.name for f in fields(batches[0])):  # type: ignore[arg-type]
         values = [getattr(b, name) for b in batches]
         if is_array_api_obj(values[0]):
             found[name] = change(*values)
-        elif is_dataclass(values[0]) and not getattr(values[0], "shared", False):
+        elif is_dataclass(values[0]) and getattr(type(values[0]), "shared", False) is not True:
             found[name] = _map(change, *values)
-    return replace(batches[0], **found)
+    return replace(batches[0], **found)  # type: ignore[type-var]
 
 
 S = TypeVar("S", bound=State)
@@ -174,18 +248,52 @@ D = TypeVar("D", bound="Design[Any]")
 
 
 class Design(ABC, Generic[S]):
-    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`."""
+    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`.
+
+    Examples
+    --------
+    One turn of three trials side by side, with readings that are as they are in truth:
+
+    >>> from surefoot import Outcome, case, make
+    >>> problem, truth = case("paper-linear", 2)
+    >>> design = make("surefoot-linear")
+    >>> state = design.start(problem, trials=3)
+    >>> cohort = design.ask(state)
+    >>> readings = Outcome(cohort.n, cohort.n * truth.effects(cohort.dose), cohort.n * truth.harms(cohort.dose))
+    >>> design.tell(state, cohort, readings).pulls
+    array([10, 10, 10])
+    """
 
     name: ClassVar[str]
     shape: ClassVar[Shape]
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
-    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
+    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side; below 256, that many have one seed
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+    learns: ClassVar[bool] = False  # takes readings whose sigma nobody knows
 
     @property
     def options(self) -> dict[str, Any]:
         """What it is set by: `make(name, **options)` gives it again."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def usual(self) -> dict[str, Any]:
+        """Its options as they are by default."""
+        return type(self)().options
+
+    @property
+    def label(self) -> str:
+        """Its name and what is set otherwise than by default, as a command line takes it: `safeopt:grid=30`."""
+        usual = self.usual
+        said = {key: x for key, x in self.options.items() if isinstance(x, (str, int, float))}
+        return ":".join([self.name, *(f"{key}={x}" for key, x in said.items() if usual.get(key) != x)])
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # a dataclass would write one of its own
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {self.shape}, {'with' if self.guarantee else 'without'} a guarantee>"
 
     def but(self: D, **options: Any) -> D:
         """The same design with some options changed."""
@@ -217,6 +325,16 @@ class Design(ABC, Generic[S]):
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if self.shape != "levels" and any(getattr(noise, "spread", False) for noise in problem.noises):
+            raise SurefootError(
+                f"{self.name} bets on bounded readings by their sums, and only surefoot-levels by how they vary: leave "
+                f"spread out of the noise"
+            )
+        if problem.squares and not self.learns:
+            raise SurefootError(
+                f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
+                f"are surefoot-linear, surefoot-monotonic and surefoot-levels"
+            )
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
@@ -235,6 +353,7 @@ class Design(ABC, Generic[S]):
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
+        _check_squares(xp, state, outcome)
         running = state.ending == RUNNING
         outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
@@ -242,7 +361,7 @@ class Design(ABC, Generic[S]):
         return new if bool(xp.all(running)) else select(running, new, state)
 
     def verdict(self, state: S) -> Verdict:
-        return Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)})
+        return replace(Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)}), certified=state.safe)
 
     def against(self, state: S) -> Array:
         """The log of the evidence against "this arm is the best", for every arm; None where the design has none."""
@@ -258,8 +377,9 @@ class Design(ABC, Generic[S]):
     def recommendation(self, state: S) -> Recommendation:
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
-        rank = xp.where(seems.effect > -1e300, seems.effect, -1e300)
-        rank = xp.where(state.standing == ACTIVE, rank, -xp.inf)
+        values, live = worth(state.problem, seems), state.standing == ACTIVE
+        expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
+        rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
         arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
         stopped = state.standing == STOPPED
@@ -269,7 +389,8 @@ class Design(ABC, Generic[S]):
 
         return Recommendation(
             arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
-            p=supported(against, stopped, arm), effect=of(seems.effect), harm=of(seems.harm),
+            p=supported(against, stopped, arm), chance=of(chances(values, ~stopped)),
+            effect=of(seems.effect), harm=of(seems.harm),
             effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
             harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),
             claims=xp.where(stopped, 0.0, xp.exp(-against)),
@@ -293,6 +414,16 @@ def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> N
     for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
         if not bool(xp.all(xp.isfinite(x) | ~came)):
             raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
+
+
+def _check_squares(xp: Any, state: State, outcome: Outcome) -> None:
+    if state.readings is None or not state.readings.problem.squares:
+        return
+    if outcome.squares is None:
+        raise SurefootError("sigma is not known here: an outcome needs its squares, a pair (of effects, of harms)")
+    for name, x in zip(("effect", "harm"), outcome.squares, strict=True):
+        if x.shape != outcome.n.shape or not bool(xp.all((x >= 0) & xp.isfinite(x) | (outcome.n <= 0))):
+            raise SurefootError(f"squares of {name} must be finite and 0 or more, one for every trial and arm")
 
 
 def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:

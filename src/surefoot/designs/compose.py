@@ -26,7 +26,9 @@ from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like
 from ..problem import Problem, SurefootError
+from ..registry import Registry, a_class
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
+from .readings import begin
 from .recommend import Estimates
 from .settle import round_down
 
@@ -70,8 +72,27 @@ class Evidence(ABC, Generic[E]):
 
 
 class Policy(ABC, Generic[E]):
-    """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`."""
+    """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`.
 
+    Examples
+    --------
+    What ours would do, in pairs of subjects:
+
+    >>> from dataclasses import dataclass, replace
+    >>> from surefoot import case, simulate
+    >>> from surefoot.designs.linear_policy import LinearPolicy
+    >>> from surefoot.designs.surefoot import SurefootLinear
+    >>> @dataclass(frozen=True)
+    ... class Pairs(LinearPolicy):
+    ...     def choose(self, state, u):
+    ...         cohort = super().choose(state, u)
+    ...         return replace(cohort, n=cohort.n + cohort.n % 2)
+    >>> bool(simulate(*case("paper-linear", 2), SurefootLinear(Pairs()), 2, progress=False).wrong.any())
+    False
+    """
+
+    name: ClassVar[str]  # to be registered under
+    on: ClassVar[str]  # the name of the design whose evidence it chooses on
     draws: ClassVar[int] = 0  # uniform draws it wants at every choice
 
     @abstractmethod
@@ -91,6 +112,9 @@ class Policy(ABC, Generic[E]):
         return state.memory
 
 
+POLICIES: Registry[type[Policy]] = Registry("policies", {}, a_class(Policy))
+
+
 @dataclass(frozen=True)
 class Composed(Design[E]):
     """Evidence and a policy on it."""
@@ -98,6 +122,7 @@ class Composed(Design[E]):
     policy: Policy[E]
 
     evidence: ClassVar[Evidence[Any]]
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -105,18 +130,34 @@ class Composed(Design[E]):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Those of its policy."""
-        return {f.name: getattr(self.policy, f.name) for f in fields(self.policy)} if is_dataclass(self.policy) else {}
+        """Those of its policy, and that policy's name where it is another's."""
+        kind, own = type(self.policy), dict[str, Any]()
+        if kind is not type(type(self)().policy):  # type: ignore[call-arg]
+            known = kind in POLICIES.known.values()
+            own["policy"] = POLICIES.name(kind) if known else f"{kind.__module__}/{kind.__qualname__}"
+        return own | (
+            {f.name: getattr(self.policy, f.name) for f in fields(self.policy)} if is_dataclass(self.policy) else {}
+        )
 
-    def but(self: C, **options: Any) -> C:
-        return replace(self, policy=replace(self.policy, **options))  # type: ignore[type-var]
+    @property
+    def usual(self) -> dict[str, Any]:
+        return {key: x for key, x in replace(self, policy=type(self.policy)()).options.items() if key != "policy"}
+
+    def but(self: C, policy: str | None = None, **options: Any) -> C:
+        chosen: Any = self.policy
+        if policy is not None:
+            chosen = POLICIES[policy]()
+            if chosen.on != self.name:
+                raise SurefootError(f"the policy {policy} is for {chosen.on}; got {self.name}")
+        return replace(self, policy=replace(chosen, **options) if options else chosen)
 
     @property
     def draws(self) -> int:  # type: ignore[override]
         return self.policy.draws
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> E:
-        state: E = self.evidence.begin(problem, trials, xp)
+        inside, readings = begin(problem, trials, xp)
+        state: E = replace(self.evidence.begin(inside, trials, xp), readings=readings)
         return replace(state, memory=self.policy.begin(state))
 
     def plan(self, state: E, u: Array) -> Cohort:
@@ -127,6 +168,7 @@ class Composed(Design[E]):
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
         n = xp.where(idle & may, 1, n)
+        n = n if state.readings is None else state.readings.enough(n)
         before = xp.cumulative_sum(n, axis=1) - n
         left = p.budget - state.pulls[:, None] - before
         cohort = replace(cohort, dose=dose, n=xp.clip(n, xp.zeros_like(n), xp.maximum(left, xp.zeros_like(n))))
@@ -137,17 +179,23 @@ class Composed(Design[E]):
             xp, names = array_namespace(state.pulls), self.evidence.stakes(state.problem)
             none = xp.full((*cohort.dose.shape, len(names)), xp.nan, dtype=xp.float64, device=device(state.pulls))
             cohort = replace(cohort, stakes=none)
+        if state.readings is not None:  # what they count for was known before they came
+            readings, outcome = state.readings.learn(outcome), state.readings.inside(outcome)
+            state = replace(state, readings=readings)
         new: E = self.evidence.learn(state, cohort, outcome)
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 
     def verdict(self, state: E) -> Verdict:
-        return self.evidence.verdict(state, super().verdict(state))
+        known = replace(super().verdict(state), certified=self.evidence.certified(state))
+        verdict = self.evidence.verdict(state, known)
+        return verdict if state.readings is None else state.readings.outside(verdict)
 
     def against(self, state: E) -> Array:
         return self.evidence.against(state)
 
     def seems(self, state: E) -> Estimates:
-        return self.evidence.seems(state) or super().seems(state)
+        seems = self.evidence.seems(state) or super().seems(state)
+        return seems if state.readings is None else state.readings.seen(seems)
 
     def _within_budget(self, s: E) -> E:
         """All of the budget is used; if the winner is known by then, refining ends there."""

@@ -20,7 +20,8 @@ from ..arrays import Array, like, pick
 from ..problem import Noise, number
 from .base import ACTIVE, Cohort
 from .compose import Policy
-from .levels_evidence import STAKES, LevelsEvidence, LevelsState, means, seems_safe
+from .levels_evidence import STAKES, LevelsEvidence, LevelsState, levels, means, seems_safe
+from .recommend import standard_error
 
 
 class Look(NamedTuple):
@@ -32,6 +33,7 @@ class Look(NamedTuple):
     harm_error: Array
     top: Array  # the highest level tried, -1 before the first
     safe: Array  # the level that seems to be the largest safe one
+    reach: Array  # the highest that is worth a pull: one above it, unless the first level itself seems to be over
     climbing: Array  # whether the next level is to be tried
     leader: Array  # (trials,): the arm with the largest estimated value
     rival: Array  # (trials,): of the others, the one whose claim to be best has the least evidence against it
@@ -42,15 +44,17 @@ def look(s: LevelsState, margin: float) -> Look:
     """`margin`: harm above the limit by less than so many standard errors does not end a climb."""
     xp, p = array_namespace(s.pulls), s.problem
     effect, harm = means(s)
-    error, wrong = spread(p.noises[0], effect, s.n), spread(p.noises[1], harm, s.n)
+    error, wrong = standard_error(p.noises[0], effect, s.n), standard_error(p.noises[1], harm, s.n)
     live, arms = s.standing == ACTIVE, xp.arange(s.safe.shape[1], device=device(s.pulls))
     top = xp.max(xp.where(s.n > 0, levels(s), -1.0), axis=-1)
-    fine = top <= seems_safe(s, harm - margin * wrong)
+    safe, over = seems_safe(s, harm), xp.where(s.n > 0, harm - margin * wrong, -xp.inf) > p.limit
+    fine = ~at(over, xp.maximum(top, xp.zeros_like(top)))
     climbing = live & fine & (top < like(top, p.largest)) & (top + 1 < s.barred)
+    reach = xp.where(at(over, safe), safe, safe + 1)
     leader = xp.argmax(xp.where(live, xp.maximum(s.estimate, like(top, -1e300)), -xp.inf), axis=1)
     leads = arms == leader[:, None]
     rival = xp.argmin(xp.where(live & ~leads, s.least, xp.inf), axis=1)
-    return Look(effect, harm, error, wrong, top, seems_safe(s, harm), climbing, leader, rival, leads)
+    return Look(effect, harm, error, wrong, top, safe, reach, climbing, leader, rival, leads)
 
 
 def between(s: LevelsState, v: Look) -> Array:
@@ -102,23 +106,23 @@ def shift(s: LevelsState, v: Look) -> Array:
     return xp.where(v.leads, s.problem.tolerance or 0.0, xp.zeros_like(s.safe))
 
 
+def at(x: Array, level: Array) -> Array:
+    """What x, (trials, arms, levels), is at a level of every arm."""
+    xp = array_namespace(x)
+    return xp.take_along_axis(x, xp.astype(level, xp.int64)[..., None], axis=-1)[..., 0]
+
+
+def each(s: LevelsState) -> Array:
+    """All pulls so far, (trials,); of many arms the part of three: no cohort and no floor may outgrow an arm."""
+    xp = array_namespace(s.pulls)
+    many = xp.astype(xp.sum(xp.astype(s.standing == ACTIVE, xp.int64), axis=1), xp.float64)
+    return 3 * xp.astype(s.pulls, xp.float64) / xp.maximum(many, like(many, 3.0))
+
+
 def finite(x: Array) -> Array:
     """With a number in place of what is not finite."""
     xp = array_namespace(x)
     return xp.where(xp.isfinite(x), x, xp.zeros_like(x))
-
-
-def levels(s: LevelsState) -> Array:
-    return like(s.safe, [float(k) for k in range(s.n.shape[-1])])
-
-
-def spread(noise: Noise, mean: Array, n: Array) -> Array:
-    """The standard error of a mean of n readings."""
-    xp = array_namespace(mean)
-    if noise.kind != "bernoulli":
-        return noise.scale / xp.sqrt(n + 1e-9)
-    m = xp.clip(mean, 0.0, 1.0)
-    return xp.sqrt((m * (1 - m) + 0.25 / (n + 1)) / (n + 1e-9))
 
 
 def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
@@ -135,14 +139,18 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
 @dataclass(frozen=True)
 class LevelsPolicy(Policy[LevelsState]):
     """first: pulls of the first cohorts at a new level. growth: a cohort of the contest has this share of all pulls so
-    far, and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so many times the
-    square root of all pulls at the level that seems to be its largest safe one, and half as many at the next."""
+    far (see `each`), and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so
+    many times the square root of all pulls at the level that seems to be its largest safe one, and half as many at the
+    next. rare: a level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls."""
+
+    on: ClassVar[str] = "surefoot-levels"
 
     first: int = 3
-    growth: float = 0.03
+    growth: float = 0.02
     margin: float = 0.5
     hope: float = 1.0
     few: float = 1.0
+    rare: float = 0.5
 
     evidence: ClassVar[LevelsEvidence] = LevelsEvidence()
 
@@ -152,6 +160,7 @@ class LevelsPolicy(Policy[LevelsState]):
         number("margin", self.margin, least=0)
         number("hope", self.hope, least=0)
         number("few", self.few, above=0)
+        number("rare", self.rare, above=0)
 
     def choose(self, state: LevelsState, u: Array) -> Cohort:
         xp, s = array_namespace(state.pulls), state
@@ -159,10 +168,10 @@ class LevelsPolicy(Policy[LevelsState]):
         climbs = xp.any(v.climbing, axis=1, keepdims=True)
         arm, level = self.contest(s, v)
         up = xp.minimum(v.top + 1, self.evidence.certified(s))
-        here = xp.take_along_axis(s.n, xp.astype(up, xp.int64)[..., None], axis=-1)[..., 0]
+        here = at(s.n, up)
         least = like(here, float(self.first))
         steps = xp.where(v.climbing, xp.maximum(xp.ceil(2 * self.growth * here), least), 0.0)
-        size = xp.maximum(xp.ceil(self.growth * xp.astype(s.pulls, xp.float64))[:, None], least)
+        size = xp.maximum(xp.ceil(self.growth * each(s))[:, None], least)
         n = xp.where(climbs, steps, xp.where(arms == arm[:, None], size, 0.0))
         dose = xp.where(climbs, up, level[:, None])
         return Cohort(dose, xp.astype(n, xp.int64), self.staked(s, v, dose))
@@ -170,7 +179,7 @@ class LevelsPolicy(Policy[LevelsState]):
     def contest(self, s: LevelsState, v: Look) -> tuple[Array, Array]:
         """The arm and the level to pull, (trials,) each."""
         xp, level = array_namespace(s.pulls), levels(s)
-        reach = xp.minimum(self.evidence.certified(s), v.safe + 1)[..., None]
+        reach = xp.minimum(self.evidence.certified(s), v.reach)[..., None]
         arms = xp.arange(s.safe.shape[1], device=device(s.pulls))
         may = ((arms == v.rival[:, None]) | v.leads)[..., None] & (level <= reach)
         worth = xp.where(may, self.worth(s, v), -xp.inf)
@@ -178,13 +187,22 @@ class LevelsPolicy(Policy[LevelsState]):
         blank = ~xp.any(worth > 0, axis=(1, 2), keepdims=True)
         worth = xp.where(blank & may, xp.where(level >= v.safe[..., None], -s.n, -1e300), worth)
         # no wrong estimate lasts: the level that seems to be an arm's largest safe one, and the next, get a few pulls
-        few = self.few * xp.sqrt(xp.astype(s.pulls, xp.float64))[:, None, None]
+        few = self.few * xp.sqrt(each(s))[:, None, None]
         over = level - v.safe[..., None]
         want = xp.where(over == 0, few, xp.where(over == 1, 0.5 * few, xp.zeros_like(s.n)))
         lacks = xp.where((s.standing == ACTIVE)[..., None] & (level <= reach), want - s.n, -1.0)
         worth = xp.where(xp.any(lacks > 0, axis=(1, 2), keepdims=True), lacks, worth)
         best = xp.argmax(xp.reshape(worth, (worth.shape[0], -1)), axis=1)
-        return best // level.shape[0], xp.astype(best % level.shape[0], xp.float64)
+        arm, chosen = best // level.shape[0], xp.astype(best % level.shape[0], xp.float64)
+        held = pick(at(self.hold(s, v), chosen[:, None] + 0.0 * v.safe), arm)[:, 0]
+        return arm, xp.where(held, pick(v.safe, arm)[:, 0], chosen)
+
+    def hold(self, s: LevelsState, v: Look) -> Array:
+        """Levels that clearly seem to be above the ceiling, and have had their share of the arm's pulls: to show that
+        takes a few more, but the level below comes first."""
+        xp = array_namespace(s.pulls)
+        clear = (s.n > 0) & (v.harm - v.harm_error > s.problem.ceiling)
+        return clear & (s.n >= self.rare * xp.sum(s.n, axis=-1, keepdims=True))
 
     def worth(self, s: LevelsState, v: Look) -> Array:
         """How many nats a reading of the rival, or of the leader, may tell against the weakest point."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array
+from ..arrays import Array, like
 from ..problem import Noise, Problem
 
 
@@ -38,6 +38,9 @@ class Estimates:
     harm: Array
     effect_interval: tuple[Array, Array]
     harm_interval: tuple[Array, Array]
+    values: tuple[Array, Array, Array] | None = field(
+        default=None, kw_only=True
+    )  # see `worth`; None: it follows from the others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +48,14 @@ class Recommendation:
     """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
     effect and harm there with 95% intervals (of that dose alone, without promise), the certified dose beside it (nan:
     none), and p, the error probability that the data support: the least delta at which this arm would have been named.
+    Beside it, without promise, `chance`: an estimated probability of being the best arm.
     """
 
     arm: Array
     dose: Array
     certified: Array
     p: Array
+    chance: Array
     effect: Array
     harm: Array
     effect_interval: tuple[Array, Array]
@@ -58,7 +63,7 @@ class Recommendation:
     claims: Array  # (trials, arms): the p of "this arm is best"; an arm that is stopped has none left
 
     def words(self, problem: Problem, level: float = 0.1, trial: int = 0) -> str:
-        """The recommendation in two sentences, for arms excluded at this level."""
+        """The recommendation in three sentences, for arms excluded at this level."""
         best = int(self.arm[trial])
         arm, certified = problem.arms[best], float(self.certified[trial])
         sure = "" if math.isnan(certified) else f" (certified up to {arm.label(certified)})"
@@ -69,7 +74,8 @@ class Recommendation:
                 (out if p <= level else left).append(name if p <= level else f"{name} (p = {p:.2g})")
         said = f"The data exclude {_listed(out)} at the {level:.0%} level" if out else "The data exclude no other arm"
         said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""
-        return f"Best supported: {arm.name} at {arm.label(float(self.dose[trial]))}{sure}. {said}."
+        chance = f"Estimated probability that {arm.name} is the best, without promise: {float(self.chance[trial]):.2g}"
+        return f"Best supported: {arm.name} at {arm.label(float(self.dose[trial]))}{sure}. {said}. {chance}."
 
 
 def _listed(names: list[str]) -> str:
@@ -82,6 +88,61 @@ def supported(against: Array, out: Array, arm: Array) -> Array:
     xp = array_namespace(against)
     others = (xp.arange(against.shape[1], device=device(against)) != arm[:, None]) & ~out
     return xp.exp(xp.minimum(xp.max(xp.where(others, -against, -xp.inf), axis=1), xp.zeros_like(against[:, 0])))
+
+
+def worth(problem: Problem, seems: Estimates) -> tuple[Array, Array, Array]:
+    """What the value of every arm may be: weights, means and standard errors of normals, (trials, arms, any).
+
+    If a design says no more it is one normal: the effect at the dose that seems to be the largest safe one, with the
+    error of that effect, and for lines with what an error of that dose adds.
+    """
+    if seems.values is not None:
+        return seems.values
+    xp = array_namespace(seems.effect)
+    ends = *seems.effect_interval, *seems.harm_interval
+    known = xp.isfinite(seems.effect) & xp.isfinite(ends[0]) & xp.isfinite(ends[1])
+    low, high, harm_low, harm_high, effect, harm = (
+        xp.where(known & xp.isfinite(x), x, 0.0) for x in (*ends, seems.effect, seems.harm)
+    )
+    error = (high - low) / 3.92
+    if problem.shape == "linear":
+        free = harm > 0.999 * problem.limit  # else the largest dose is the largest safe one
+        moved = xp.where(free, effect * (harm_high - harm_low) / 3.92 / xp.where(free, harm, 1.0), 0.0)
+        error = xp.sqrt(error**2 + moved**2)
+    return xp.ones_like(error)[..., None], seems.effect[..., None], xp.where(known, error, xp.inf)[..., None]
+
+
+def chances(values: tuple[Array, Array, Array], live: Array, cells: int = 100) -> Array:
+    """The probability of every live arm to have the largest value, if values were as `worth` has them; where nothing is
+    known of one of them all have the same."""
+    weight, mean, error = values
+    xp, known = array_namespace(mean), all_known(mean, error, live)
+    mean, error = (xp.where(xp.isfinite(x) & known[:, None, None], x, 1.0) for x in (mean, error))
+    error = xp.maximum(error, 1e-12 * (1 + xp.abs(mean)))
+    counts = live[..., None] & (weight > 0)
+    low = xp.min(xp.where(counts, mean - 4 * error, xp.inf), axis=(1, 2))
+    high = xp.max(xp.where(counts, mean + 4 * error, -xp.inf), axis=(1, 2))
+    low, high = (xp.where(xp.isfinite(x), x, e) for x, e in ((low, 0.0), (high, 1.0)))
+    x = low[:, None] + (high - low)[:, None] * like(low, [k / cells for k in range(cells + 1)])
+    z = (x[:, None, None, :] - mean[..., None]) / error[..., None]
+    below = xp.where(live[..., None], xp.sum(weight[..., None] * normal(z), axis=2), 1.0)
+    middle = xp.log(xp.maximum(0.5 * (below[..., 1:] + below[..., :-1]), like(low, 1e-300)))
+    rest = xp.exp(xp.sum(middle, axis=1, keepdims=True) - middle)  # all others are below
+    wins = xp.where(live, xp.sum((below[..., 1:] - below[..., :-1]) * rest, axis=2), 0.0)
+    wins = xp.where(known[:, None], wins, xp.astype(live, xp.float64))
+    return wins / xp.maximum(xp.sum(wins, axis=1, keepdims=True), like(low, 1e-300))
+
+
+def all_known(mean: Array, error: Array, live: Array) -> Array:
+    """Whether something is known of the value of every live arm, (trials,)."""
+    xp = array_namespace(mean)
+    return xp.all(xp.all(xp.isfinite(mean) & xp.isfinite(error), axis=2) | ~live, axis=1)
+
+
+def normal(z: Array) -> Array:
+    """The normal distribution function, to 0.00014 (Bowling and others 2009)."""
+    xp = array_namespace(z)
+    return 1 / (1 + xp.exp(-xp.clip(1.5976 * z + 0.07056 * z**3, -100.0, 100.0)))
 
 
 def wilson(total: Array, n: Array) -> tuple[Array, Array]:
@@ -101,3 +162,12 @@ def interval(noise: Noise, total: Array, n: Array) -> tuple[Array, Array]:
     some = n > 0
     mean, half = total / xp.where(some, n, 1.0), 1.96 * noise.scale / xp.sqrt(xp.where(some, n, 1.0))
     return xp.where(some, mean - half, -xp.inf), xp.where(some, mean + half, xp.inf)
+
+
+def standard_error(noise: Noise, mean: Array, n: Array) -> Array:
+    """That of a mean of n readings."""
+    xp = array_namespace(mean)
+    if noise.kind != "bernoulli":
+        return noise.scale / xp.sqrt(n + 1e-9)
+    m = xp.clip(mean, 0.0, 1.0)
+    return xp.sqrt((m * (1 - m) + 0.25 / (n + 1)) / (n + 1e-9))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..catalogue import CASES
 from ..designs import DESIGNS
+from ..designs import find as design_of
 from ..plots import Bound, Pulls, Regret, pulls_line, regret_curve
 from ..problem import SurefootError, choice, number
 from ..simulate import Array
@@ -62,7 +63,7 @@ class Plan:
         for name in self.figures:
             choice("figure", name, FIGURES)
         for spec in self.designs or ():
-            choice("design", spec.split(":")[0], DESIGNS)
+            design_of(spec)
         number("trials", self.trials or 1, least=1)
         number("seed", self.seed, least=0)
         for cell in self.cells:  # what does not fit is refused before anything runs
@@ -84,7 +85,7 @@ class Plan:
             for spec in DEFAULT[it.scenario]
             if spec.split(":")[0] in DESIGNS and not (spec == "oracle" and it.kind == "regret")
         ]
-        return [spec for spec in dict.fromkeys(wanted) if DESIGNS[spec.split(":")[0]].shape in ("any", shape)]
+        return [spec for spec in dict.fromkeys(wanted) if DESIGNS[design_of(spec)[0]].shape in ("any", shape)]
 
     def cells_of(self, it: Figure) -> dict[tuple[str, int], Cell]:
         """By spec and number of arms."""

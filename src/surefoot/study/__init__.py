@@ -5,7 +5,7 @@ try:
 except ImportError as error:
     from ..problem import SurefootError
 
-    raise SurefootError("live studies need SQLAlchemy: pip install surefoot[study]") from error
+    raise SurefootError("live studies need SQLAlchemy: pip install 'surefoot[study]'") from error
 
 from .demo import simulated
 from .fold import Assignment

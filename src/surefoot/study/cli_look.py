@@ -101,16 +101,18 @@ def forecast(
 @app.command()
 def story(
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("surefoot-study.png"),
+    doses: Annotated[bool, typer.Option("--doses", help="Dose against harm and effect, in place of time.")] = False,
     db: Db = None, study: Name = None, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """A picture: doses given and what is known, over time."""
+    """A picture: doses given and what is known over time; or with --doses, dose against harm and effect."""
     it = opened(db, study)
     try:
-        from .story import story as draw
+        from ..plots import responses
+        from ..plots import story as over_time
 
-        draw(it.view, out)
+        (responses if doses else over_time)(it, out)
     except ImportError as error:
-        raise SurefootError("pictures need matplotlib: pip install surefoot[plots]") from error
+        raise SurefootError("pictures need matplotlib: pip install 'surefoot[plots]'") from error
     except (OSError, ValueError) as error:
         raise SurefootError(f"cannot write the picture to {out}: {error}") from error
     answer(as_json, f"the picture is in {out}", picture=str(out))

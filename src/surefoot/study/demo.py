@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from ..checks import between
 from ..demo import MOST_ROUNDS
 from ..designs import Design
 from ..problem import Problem, SurefootError
 from ..scenario import Scenario
+from ..tables import Fit
 from .fold import Assignment
 from .journal import Journal
 from .story import story_data
@@ -80,24 +81,23 @@ def tell(console: Console, study: Study, scenario: Scenario) -> None:
     """Cohort by cohort: how many subjects at which dose, and what was known of each arm after it."""
     view = study.view
     p, truth, arms = view.problem, scenario.truth(view.problem), story_data(view)
-    table = Table(
-        "cohort", "subjects", *map(escape, p.names), title=f"One study, {view.design.name}", title_justify="left"
-    )
+    rows = []
     shown = set(np.linspace(0, len(view.cohorts) - 1, MOST_ROUNDS).astype(int).tolist())
     for k, given in enumerate(view.cohorts):
-        if k not in shown and not any(arm.out and arm.out[0] == arm.subjects[k] for arm in arms):
+        if k not in shown and not any(arm.out and arm.out[0] == arm.pulls[k] for arm in arms):
             continue
         cells = []
         for i, arm in enumerate(arms):
             if not given.n[i]:
-                cells.append("rests" if arm.out is None or arm.subjects[k] < arm.out[0] else "out")
+                cells.append("rests" if arm.out is None or arm.pulls[k] < arm.out[0] else "out")
                 continue
             low, high = arm.lower[k], arm.upper[k]
             text = f"{given.n[i]:,} at {study.view.problem.arms[i].label(given.dose[i])}"
-            text += f"  {low:.2f}…{'' if np.isinf(high) else f'{high:.2f}'}" if np.isfinite(low) else ""
-            cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.subjects[k] else ""))
-        table.add_row(str(given.number), f"{arms[0].subjects[k]:,}", *cells)
-    console.print(table)
+            text += f"\n{between(low, high, '.2f')}" if np.isfinite(low) else ""
+            cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.pulls[k] else ""))
+        row = [str(given.number), f"{arms[0].pulls[k]:,}", *cells]
+        rows.append(dict(zip(["cohort", "subjects", *map(escape, p.names)], row, strict=True)))
+    console.print(Fit(rows, f"One study, {view.design.name}"))
     verdict = study.verdict()
     console.print(f"[bold]Verdict: {verdict.endings()[0]}[/] after {view.subjects:,} subjects.")
     for i, name in enumerate(p.names):

@@ -24,7 +24,7 @@ def _ed25519() -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
-        raise SurefootError("signed checkpoints need cryptography: pip install surefoot[trust]") from error
+        raise SurefootError("signed checkpoints need cryptography: pip install 'surefoot[trust]'") from error
     return ed25519
 
 

@@ -79,7 +79,8 @@ class Watches:
         d = len(problem.arms)
         self.problem = problem
         self.level = {name: SHARES.get(name, 0.4) * level for name in WATCHES}
-        self.sigma = [noise.scale for noise in problem.noises]
+        # a sigma that is not known says nothing: no bet on such a reading ever wins
+        self.sigma = [noise.scale if noise.known else math.inf for noise in problem.noises]
         self.binary = [noise.binary for noise in problem.noises]
         self.edges = [_edges(problem, i) for i in range(d)]
         self.bands = [[[Sums()] * (BANDS + 1) for _ in READINGS] for _ in range(d)]
@@ -101,7 +102,9 @@ class Watches:
 
     def update(self, record: Record) -> None:
         for given in record.cohorts[self.cohort :]:
-            for arm, n in enumerate(given.n):
+            if given.blocks:
+                self._take_blocks(record, given)
+            for arm, n in enumerate(given.n if not given.blocks else ()):
                 if n:
                     for r, values in enumerate((record.effect, record.harm)):
                         self._advance(record, given, arm, r, values)
@@ -110,6 +113,20 @@ class Watches:
             self.cohort += 1
             self.at[:] = 0
             self.looked = [-1.0] * len(self.looked)
+
+    def _take_blocks(self, record: Record, given: Given) -> None:
+        """Blocks of a cohort, once all of them are in: their sums, and their squares where they were told. Who came
+        first is not known, so that no drift is seen."""
+        for subject, arm in given.subjects() if given.closed else ():
+            if subject in record.gone or subject in record.other or not record.complete(subject):
+                continue
+            dose, block = given.dose[arm], record.block[subject]
+            band = int(np.searchsorted(self.edges[arm], dose))
+            for r, values in enumerate((record.effect, record.harm)):
+                self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
+                if (spread := block.get(f"{READINGS[r]}_spread")) is not None:
+                    self.noise[arm, r] += block["n"] - 1, spread
+            self.touched.add(arm)
 
     def _advance(self, record: Record, given: Given, arm: int, r: int, values: Any) -> None:
         subjects, old, gone = self._subjects(given)[arm], int(self.at[arm, r]), record.gone

@@ -91,25 +91,24 @@ def _plain(x: Any, why: str = "") -> Any:
     return x if isinstance(x, int) else float(x) if math.isfinite(x) else {"why": "infinite, or above 1e308"}
 
 
+SAID = ("pulls", "by", "holds")
+
+
 def show(found: dict[str, Any]) -> Any:
     """A summary as a table for the terminal."""
     from rich.console import Group
-    from rich.table import Table
+
+    from ..tables import Fit
 
     def cell(x: Any) -> str:
         return f"{x:,.4g}" if isinstance(x, (int, float)) else "" if isinstance(x, dict) else str(x)
 
-    head = Table(
-        "", "pulls", "by", "holds", title=f"{found['scenario']}: best is {found['best']}, delta {found['delta']:g}"
-    )
+    bounds = []
     for key in ("lower_bound", "characteristic_time", "certified_bound", "upper_bound", "order", "corollary"):
         bound = found[key]
-        row = (
-            ["not stated", bound["why"], ""] if "why" in bound else [cell(bound["pulls"]), bound["by"], bound["holds"]]
-        )
-        head.add_row(key.replace("_", " "), *row)
+        said = {"pulls": "not stated", "by": bound["why"]} if "why" in bound else {k: cell(bound[k]) for k in SAID}
+        bounds.append({"": key.replace("_", " "), **said})
     names = [key for key in found["arms"][0] if any(not isinstance(arm[key], dict) for arm in found["arms"])]
-    arms = Table(*(name.replace("_", " ") for name in names))
-    for arm in found["arms"]:
-        arms.add_row(*(cell(arm[name]) for name in names))
-    return Group(head, arms)
+    arms = [{name.replace("_", " "): cell(arm[name]) for name in names} for arm in found["arms"]]
+    title = f"{found['scenario']}: best is {found['best']}, delta {found['delta']:g}"
+    return Group(Fit(bounds, title), Fit(arms))

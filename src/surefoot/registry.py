@@ -1,0 +1,211 @@
+"""Things by name: ours, those that somebody registered, and those that installed packages offer.
+
+One registry each for designs, policies, curves, noises, scenarios and journals. A package offers its own under the
+entry-point group `surefoot.designs` (and so on); a script says `surefoot.register(Mine)`; the command line also takes
+`module:Name` and `file.py:Name`. Nothing is imported before it is asked for, and never because a file that came from
+elsewhere says so: a study's journal names things that are registered, and no others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from .checks import SurefootError, choice
+
+T = TypeVar("T")
+PLUGINS = "SUREFOOT_PLUGINS"  # modules to import at first need, commas between: for code that is not installed
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Things of one kind by name. `fits` says what a thing of this kind is, in words, or None where it is one."""
+
+    every: dict[str, Registry[Any]] = {}  # noqa: RUF012
+
+    def __init__(self, kind: str, ours: Mapping[str, T], fits: Callable[[Any], str | None], named: str = "name"):
+        self.kind, self.fits, self.named = kind, fits, named
+        self.known: dict[str, T] = dict(ours)
+        Registry.every[kind] = self
+
+    @property
+    def one(self) -> str:
+        """One of this kind, in words."""
+        return "noise kind" if self.kind == "noises" else self.kind.removesuffix("s").replace("policie", "policy")
+
+    def offered(self) -> dict[str, EntryPoint]:
+        """What installed packages offer and nobody has asked for yet."""
+        _plugins()
+        return {point.name: point for point in _offers(f"surefoot.{self.kind}") if point.name not in self.known}
+
+    def add(self, thing: T, name: str | None = None) -> T:
+        """Register a thing under its own name or another; a name is taken, but by the same thing defined again."""
+        if need := self.fits(thing):
+            raise SurefootError(f"a {self.one} must be {need}; got {thing!r}")
+        name = name or getattr(thing, self.named, None)
+        if not isinstance(name, str) or not name or any(c in name for c in ":=, \n"):
+            raise SurefootError(
+                f"a {self.one} needs a name without blanks, commas, : and =; give {self.named}=; got {name!r}"
+            )
+        if name in self.known and _place(self.known[name]) != _place(thing):
+            raise SurefootError(f"the {self.one} {name!r} is there already ({'.'.join(_place(self.known[name]))})")
+        self.known[name] = thing
+        return thing
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self.known:
+            choice(self.one, name, self)
+            self._load(self.offered()[name])
+        return self.known[name]
+
+    def _load(self, point: EntryPoint) -> None:
+        package = point.dist.name if point.dist else "a package"
+        try:
+            self.add(point.load(), point.name)
+        except Exception as error:
+            raise SurefootError(
+                f"the {self.one} {point.name!r} that {package} offers ({point.value}) cannot be used: {error}"
+            ) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.known, *self.offered()])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.known or name in self.offered()
+
+    def items(self) -> Any:
+        """Those that can be used; what a package offers and cannot be loaded is left out, with a warning."""
+        for point in self.offered().values():
+            try:
+                self._load(point)
+            except SurefootError as error:
+                warnings.warn(str(error), stacklevel=2)
+        return self.known.items()
+
+    def values(self) -> Any:
+        return [thing for _, thing in self.items()]
+
+    def find(self, name: str) -> str:
+        """A name as typed on a command line: one that is known, or `module:Name`, imported and registered here."""
+        if ":" not in name or name in self.known:
+            choice(self.one, name, self)
+            return name
+        thing = imported(name)
+        return self.name(self.add(thing))
+
+    def name(self, thing: Any) -> str:
+        """The name that a thing is registered under."""
+        found = next((name for name, it in self.known.items() if it is thing), None)
+        if found is None:
+            raise SurefootError(f"{thing!r} is not registered: surefoot.register it, or offer it as an entry point")
+        return found
+
+    def origin(self, name: str) -> str:
+        """Whose it is: surefoot's, a package's or a module's."""
+        module = _place(self[name])[0]
+        offers = (p.dist.name for p in _offers(f"surefoot.{self.kind}") if p.name == name and p.dist)
+        return "surefoot" if module.split(".")[0] == __name__.split(".")[0] else next(offers, module)
+
+
+def _place(thing: Any) -> tuple[str, str]:
+    """Module and name where a thing is defined; of a scenario, where it is made."""
+    made = getattr(thing, "make", thing)
+    return str(getattr(made, "__module__", "")), str(getattr(made, "__qualname__", made))
+
+
+def register(thing: T, name: str | None = None) -> T:
+    """Make a design, policy, curve, noise kind, scenario or journal known by its name. Also a decorator of classes.
+
+    Parameters
+    ----------
+    thing
+        A subclass of `Design`, `Policy`, `Noise` or of a journal; a dataclass that is a curve; or a `Case`.
+    name
+        By default the thing's own: `name` of a design, policy, curve or case, `kind` of a noise, `scheme` of a journal.
+
+    Returns
+    -------
+    The thing itself.
+
+    Raises
+    ------
+    SurefootError
+        If it is none of these, has no name, or has the name of one of ours.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import surefoot
+    >>> @surefoot.register
+    ... @dataclass(frozen=True)
+    ... class Steps:
+    ...     "A step of `height` at `at`"
+    ...     at: float
+    ...     height: float = 1.0
+    ...     name = "steps"
+    ...     def __call__(self, dose):
+    ...         return self.height * (dose >= self.at)
+    >>> surefoot.scenario.CURVES["steps"] is Steps
+    True
+    """
+    for registry in Registry.every.values():
+        if registry.fits(thing) is None:
+            return registry.add(thing, name)  # type: ignore[no-any-return]
+    kinds = "; ".join(f"a {r.one} is {r.fits(None)}" for r in Registry.every.values())
+    raise SurefootError(f"{thing!r} is nothing that can be registered: {kinds}")
+
+
+def a_class(base: type) -> Callable[[Any], str | None]:
+    """The check of a registry of subclasses."""
+    need = f"a subclass of {base.__module__}.{base.__qualname__}"
+    return lambda thing: None if isinstance(thing, type) and issubclass(thing, base) else need
+
+
+def split(spec: str) -> tuple[str, dict[str, str]]:
+    """`name:key=value:key=value`, the name possibly `module:Name`, as name and options."""
+    parts = spec.split(":")
+    names = [part for part in parts if "=" not in part]
+    if parts[: len(names)] != names or len(names) > 2 or not names[0]:
+        raise SurefootError(f"a design is written NAME:KEY=VALUE or MODULE:NAME:KEY=VALUE; got {spec!r}")
+    pairs = (part.partition("=") for part in parts[len(names) :])
+    return ":".join(names), {key.strip(): value for key, _, value in pairs}
+
+
+@cache
+def _offers(group: str) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
+
+
+@cache
+def _plugins() -> None:
+    for module in filter(None, (x.strip() for x in os.environ.get(PLUGINS, "").split(","))):
+        imported(module)
+
+
+def imported(name: str) -> Any:
+    """`module` or `module:Name`; a file's folder (`file.py:Name`) and the folder we are in are looked at too."""
+    module, _, attribute = name.partition(":")
+    path = Path(module) if module.endswith(".py") else None
+    folder = str(path.resolve().parent) if path else os.getcwd()
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        found = importlib.import_module(path.stem if path else module)
+    except Exception as error:
+        raise SurefootError(f"{name} cannot be imported: {error}") from error
+    if not attribute:
+        return found
+    choice(f"what to take from {module}", attribute, [n for n in vars(found) if not n.startswith("_")])
+    return getattr(found, attribute)
+
+
+__all__ = ["Registry", "register"]

@@ -1,0 +1,65 @@
+"""Tables fit any terminal, and no word is broken."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from surefoot import Characteristics, case, make, simulate
+from surefoot.characteristics import brief, to_rich
+from surefoot.checks import between
+from surefoot.tables import Fit
+
+
+def printed(what: object, width: int) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None).print(what)
+    return out.getvalue()
+
+
+def test_no_word_is_broken_and_no_line_is_too_long() -> None:
+    words = ["recommended", "surefoot-monotonic:policy=blocks", "1,685 ± 19", "a sentence of several words"]
+    rows = [{f"column {k} {word}": f"{word} {n}" for k, word in enumerate(words)} for n in range(3)]
+    for width in (40, 60, 80, 120, 200):
+        text = printed(Fit(rows, "A title"), width)
+        assert all(len(line) <= width for line in text.splitlines())
+        for word in " ".join(words).split():
+            assert text.count(word) >= 3, (width, word)
+
+
+def test_columns_may_be_left_out_and_that_is_said() -> None:
+    rows = [{"name": f"n{k}", "much": f"value{k} " * 2, "little": "x" * 30 + str(k)} for k in range(3)]
+    text = printed(Fit(rows, "T", ("little",), more="--json"), 40)
+    assert "Not shown here: little (--json)." in text and "xxx" not in text and "value2 value2" in text
+    assert "Not shown" not in printed(Fit(rows, "T", ("little",)), 100)
+
+
+def test_what_is_the_same_everywhere_is_said_once() -> None:
+    rows = [{"name": f"n{k}", "same": "always the same thing", "other": "x" * 20 + str(k)} for k in range(3)]
+    text = printed(Fit(rows, "T"), 40)
+    assert text.count("always the same thing") == 1 and "T; same: always the same thing" in " ".join(text.split())
+
+
+def test_a_table_for_each_group() -> None:
+    rows = [{"scenario": f"scenario-{k % 2}", "design": f"design-{k}", "x": "y" * 20} for k in range(4)]
+    text = printed(Fit(rows, "T", by="scenario"), 40)
+    assert text.count("scenario: scenario-0") == 1 and text.count("scenario: scenario-1") == 1
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_characteristics_fit(width: int) -> None:
+    problem, truth = case("levels-thall", budget=60)
+    one = Characteristics(simulate(problem, truth, make("boin"), 5, progress=False))
+    for tables in ([one], [one] * 3, [one] * 6):
+        text = printed(to_rich(tables), width)
+        assert all(len(line) <= width for line in text.splitlines()) and "inf" not in text and "nan" not in text
+        for cell in brief(one)["design"], brief(one)["recommended"]:
+            assert text.count(cell) >= 1
+
+
+def test_intervals_in_words() -> None:
+    inf = float("inf")
+    assert between(0.25, 0.5) == "0.25 to 0.5"
+    assert between(0.25, inf) == "≥ 0.25" and between(-inf, 0.5) == "≤ 0.5" and between(-inf, inf) == "unknown"
