@@ -124,6 +124,8 @@ class Watches:
             band = int(np.searchsorted(self.edges[arm], dose))
             for r, values in enumerate((record.effect, record.harm)):
                 self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
+                if self.slopes:
+                    self.slopes.add_block(arm, r, dose, block["n"], values[subject])
                 if (spread := block.get(f"{READINGS[r]}_spread")) is not None:
                     self.noise[arm, r] += block["n"] - 1, spread
             self.touched.add(arm)
