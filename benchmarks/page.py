@@ -1,8 +1,8 @@
 """The page under load: `python -m benchmarks.page [readings] [seconds]`.
 
-Clients (readers of the board, who look once a second, twice as often as an open page does, and people who enter one reading after
-another) run in processes of their own against a real server. Telling is compared with the same eight writers on the
-database without any page.
+Readers of the board look once a second, twice as often as an open page does; people enter one reading after another, in
+processes of their own, against a real server. Telling is compared with the same eight writers on the database without
+any page.
 """
 
 from __future__ import annotations

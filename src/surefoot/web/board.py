@@ -81,7 +81,7 @@ def told(view: View) -> list[int]:
     n = [0] * len(view.problem.arms)
     for given in view.cohorts:
         for (arm, _), came in (given.came if given.closed else view.sums(given)).items():
-            n[arm] += came[0]
+            n[arm] += int(came[0])
     return n
 
 
