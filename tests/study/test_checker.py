@@ -305,6 +305,20 @@ def test_stages_wait_for_what_was_asked() -> None:
     assert shown((0.2, 4, 1, 0.3, 4)) == 0, "and so is another dose"
     assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 2, 0.3, 4)) == 2
     assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 1, 0.3, 4)) == 1, "a number that is used again replaces what had it"
+    begun_anew = (0.2, 4, 2, 0.2, 3), (0.2, 4, 1, 0.2, 4), (0.2, 4, 2, 0.2, 4)
+    assert shown(*begun_anew) == 2, "of a stage that was left (after a correction) nothing is kept"
+
+
+def test_no_harm_at_all_certifies_the_largest_dose() -> None:
+    """A bound below 0 must not be worse than one just above it."""
+    theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
+    for harm in (0.2, -5.0):
+        given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1], None, None]}, 1)
+        given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
+        theorem.publish(given.dose, given.stakes)
+        theorem.take(given)
+        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / (0.2 + theorem.shown[1, 0].radius), 1.0))
+        theorem.shown.clear()
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:

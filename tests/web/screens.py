@@ -94,11 +94,12 @@ def pictures(folder: Path) -> None:
         study = Study.create(Path(home) / "x.db", "creams", PROBLEM, actor="clinic 1", seed=8)
         for _ in range(24):
             study.tell_many(simulated(PROBLEM, TRUTH, study.ask(), 5))
-        study.tell_many([{"id": a.id, "effect": None, "harm": 0.2} for a in study.ask(1)])
+        fresh = Study.create(Path(home) / "x.db", "creams, spring", PROBLEM, actor="clinic 1", seed=9)
+        fresh.tell(fresh.ask(1)[0].id, harm=0.2)
         with serving(Path(home) / "x.db") as server:
             view = {"width": 1280, "height": 800}
             page = log_in(server, browser.new_context(viewport=view, device_scale_factor=1.5), "ann", "statistician")
-            for name, path in (("board", "/study/creams"), ("enter", "/study/creams/enter"), ("lab", "/lab")):
+            for name, path in (("board", "/study/creams"), ("enter", "/study/creams, spring/enter"), ("lab", "/lab")):
                 page.goto(server.url + path)
                 page.wait_for_timeout(300)
                 page.screenshot(path=folder / f"page-{name}.png")

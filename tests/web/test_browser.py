@@ -227,6 +227,7 @@ def test_the_demo(watch: Watch, tmp_path: Path) -> None:
         page.click(f"a:has-text('{NAME}')")
         page.wait_for_selector("text=A demonstration")
         page.wait_for_function("document.querySelector('.facts dd').innerText !== '0'")
+        page.close()
         arrivals.stop()
 
 

@@ -51,11 +51,13 @@ class Live:
     def _catch_up(self, source: Any) -> None:
         """Take in what is new; each event's seal is checked, and that it is the next."""
         of = (self.name,) if source is self.journal else ()
+        if not of and self._view.seq and (source.seq, source.hash) == (self._view.seq, self._view.hash):
+            return
         try:
             with no_collecting():
                 if not self._view.seq:
                     self._view = self._remembered(source, *of) or View()
-                self._view.follow_up(source.each(*of, self._view.seq))
+                self._view.follow_up(source.each(*of, max(self._view.seq - 1, 0)))
         except BaseException as error:
             self._view = View()
             if not isinstance(error, WRONG) or type(error) is SurefootError:

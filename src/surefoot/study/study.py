@@ -9,6 +9,7 @@ from io import TextIOBase
 from pathlib import Path
 from typing import Any, Literal
 
+from ..checks import html_table
 from ..designs import Design, make
 from ..designs.base import Verdict
 from ..designs.compose import Composed
@@ -36,7 +37,28 @@ class Study(Live):
     Every command reads what is new in the journal, checks, and adds its events in one transaction: when it returns,
     they are on disk; when it raises, nothing was changed (or it says that this is unknown: then send it again, it will
     not double). `actor` says who does it; what is given here serves where a command has none.
+
+    Examples
+    --------
+    >>> from surefoot import Study, case
+    >>> problem, _ = case("paper-linear", 2)
+    >>> study = Study.create("trial.db", "headache", problem, actor="site 1", seed=1)
+    >>> first = study.ask()[0]
+    >>> first.dose
+    0.1
+    >>> study.tell(first.id, effect=0.2, harm=0.1)
+    >>> study
+    <Study 'headache': running, 1 reading, surefoot-linear>
     """
+
+    def __repr__(self) -> str:
+        status = self.status()
+        readings = f"{status['readings']:,} reading{'s' * (status['readings'] != 1)}"
+        return f"<Study {self.name!r}: {self.verdict().endings()[0]}, {readings}, {self.view.design.label}>"
+
+    def _repr_html_(self) -> str:
+        verdict = self.verdict()
+        return html_table({name: verdict.reason(arm) for arm, name in enumerate(self.view.problem.names)})
 
     @classmethod
     def create(
