@@ -156,13 +156,9 @@ def main(readings: int = 100_000, seconds: float = 20.0, requests: int = 10_000)
                 print(f"  the board: {quantiles(readers.took)}; telling: {quantiles(took)}")
                 through, took = writers(f"{url} {token}", seconds, readers := Readers(url, cookie, seconds))
                 readers.join()
-<<<<<<< HEAD
                 print(
                     f"telling through the server that shows the board: {through:,.1f} a second, {through / alone:.2f}"
                 )
-=======
-                print(f"telling through the server, with the board: {through:,.1f} a second, {through / alone:.2f}")
->>>>>>> main
                 print(f"  the board: {quantiles(readers.took)}; telling: {quantiles(took)}")
                 before = memory(server.pid)
                 for k in range(requests):
