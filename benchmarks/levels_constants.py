@@ -27,11 +27,11 @@ from surefoot.scenario import Scenario
 HOMES = (levels_evidence, levels_wagers)
 PUBLISHED = ("levels-thall", "levels-riviere", "levels-brock", "levels-boinet")
 TRIED: dict[str, Sequence[Any]] = {
-    "growth": (0.015, 0.06),
+    "growth": (0.01, 0.03, 0.06),
     "margin": (0.25, 1.0),
     "hope": (0.5, 2.0),
     "few": (0.5, 2.0),
-    "rare": (0.1, 1.0),
+    "rare": (0.25, 1.0),
     "CALM": (0.05, 0.25),  # the verdict has the rest
     "HARM_SHARE": (0.1, 0.5),
     "NEAR": (Mixture(1.2, 2.0, 3, 7, 1, 0.12, 0.1), Mixture(0.8, 2.0, 3, 7, 1, 0.12, 0.03)),

@@ -7,12 +7,13 @@ settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None)
 settings.load_profile("fixed")
 
-# Tests that take a second of a core or more: thousands of trials, whole studies, many processes. `make test-fast` leaves
-# them out. They are not traced for coverage, which costs them 40% and finds no line that the others do not.
+# Tests that take a second of a core or more: thousands of trials, whole studies, many processes. `make test-fast`
+# leaves them out. They are not traced for coverage, which costs them 40% and finds no line that the others do not.
 SLOW = {
     "test_a_climb_onto_a_ledge", "test_a_sound_design_passes", "test_a_study_goes_on_from_it_as_from_its_events",
     "test_a_true_claim_is_refuted_no_more_often_than_promised", "test_agrees_on_random_studies",
-    "test_an_unsafe_start_is_stopped", "test_any_policy_is_safe_and_right", "test_any_tampering_is_found_given_the_head",
+    "test_an_unsafe_start_is_stopped", "test_any_policy_is_safe_and_right",
+    "test_any_tampering_is_found_given_the_head",
     "test_bounds_hold", "test_bounds_of_a_verdict_hold", "test_command_lines", "test_coverage",
     "test_eight_processes_tell_together", "test_ends_whatever_comes_back", "test_ends_without_a_runaway_tail",
     "test_guarantee", "test_intervals_hold_together_with_the_doses", "test_is_the_pseudocode_on_any_problem",

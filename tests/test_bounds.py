@@ -27,7 +27,7 @@ from surefoot.bounds import (
     rate_upper,
     slope_upper,
 )
-from surefoot.designs.monotonic_evidence import GAP
+from surefoot.designs.monotonic_cells import GAP
 from surefoot.testing import failures_allowed
 
 Array = NDArray[np.float64]

@@ -72,8 +72,9 @@ def test_the_numbers() -> None:
 def test_failures_are_counted_once() -> None:
     wrong = np.arange(200) % 10 == 0
     unsafe = np.arange(200) % 20 == 0
-    made = replace(RESULT, winner=np.where(wrong, 1, 0), unsafe_pulls=np.where(unsafe, 5, 0))
-    n = Characteristics(made).numbers
+    changed = {"winner": np.where(wrong, 1, 0), "unsafe_pulls": np.where(unsafe, 5, 0)}
+    marks = replace(RESULT.marks, columns={**RESULT.marks.columns, **changed})
+    n = Characteristics(replace(RESULT, sums=marks.sums(RESULT.by_arm, 256))).numbers
     assert (n["wrong"]["count"], n["unsafe"]["trials"], n["failed"]["count"]) == (20, 10, 20)
     assert n["unsafe"]["pulls"] == 50
     assert n["failed"]["rate"] == 0.1
@@ -135,3 +136,20 @@ def test_the_table_shows_what_is_promised() -> None:
     assert "paper-drug: 3 arms, delta 0.1, 200 trials, seed 4" in text
     assert "promised at most 0.1" in text
     assert "failed (no promise)" in text
+
+
+def test_subjects_over_the_limit_by_level() -> None:
+    problem, scenario = case("levels-cliff")
+    result = simulate(problem, scenario, make("boin"), 50)
+    table = Characteristics(result)
+    n, rows = table.numbers, table.by_level
+    assert sum(row["pulls"] for row in rows) == pytest.approx(result.pulls.mean())
+    assert sum(row["above_limit"] for row in rows) == pytest.approx(n["over_limit"]["pulls"])
+    assert n["over_limit"]["above_ceiling"] == n["over_limit"]["pulls"] > 0  # 0.9 and 0.95, the ceiling is 0.5
+    at = n["pulls_by_level"]["drug A"]["3"]
+    assert at["above_limit"] == at["above_ceiling"] == at["pulls"] and at["harm"] == 0.9
+    assert n["pulls_by_level"]["drug A"]["2"]["above_limit"] == 0
+    told = dict(table.rows())
+    assert "drug A at 3" in told["pulls above limit + slack, by level"]
+    assert "pulls_by_level.drug A.3.above_ceiling" in to_csv([table])
+    assert list(n["pulls_by_dose"]) == [f"level {k}" for k in (1, 2, 3, 4)]

@@ -54,12 +54,35 @@ def test_the_decision_table_is_what_the_design_does() -> None:
     assert head == HEAD
     assert {row[0] for row in rows} == {"1", "2", "3"}
     first = [row for row in rows if row[0] == "1"]
-    assert first[0][2].startswith("0") and first[-1][2].endswith("3")  # all outcomes of three subjects
+    assert first[0][3].startswith("0") and first[-1][3].endswith("3")  # all outcomes of three subjects
     state = design.start(problem)
     cohort = design.ask(state)
     state = design.tell(state, cohort, Outcome(cohort.n, np.floor(cohort.n / 2), np.zeros_like(cohort.n, dtype=float)))
     after = design.ask(state)
-    assert first[0][5].startswith(f"drug A: {after.n[0, 0]} at {after.dose[0, 0] + 1:.0f}")
+    assert first[0][4] == f"up: {after.n[0, 0]} at {after.dose[0, 0] + 1:.0f}"
+
+
+def test_the_decision_table_holds_where_a_dose_meeting_would() -> None:
+    """Up after no harm or one of three, never after two or three; down from the second level, not up to the third."""
+    problem, _ = case("levels-thall")
+    found = {(row[0], row[2], row[3]): row[4] for row in decision_table(problem, make("surefoot-levels"))[1:]}
+    assert found["1", "none yet", "0 to 1"] == "up: 3 at 2"
+    assert found["1", "none yet", "2 to 3"].startswith("again: 3 at 1")
+    assert found["2", "0; or 1", "0 to 1"] == "again: 3 at 2"
+    assert found["2", "0; or 1", "2 to 3"].startswith("down: 3 at 1")
+    assert not any(then.startswith("up") and harms[-1] in "23" for (_, _, harms), then in found.items())
+
+
+def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:
+    problem, truth = case("ramp-crashes")
+    picture = curves(problem, truth)
+    assert all(f">{stage}</text>" in picture for stage in ("1%", "5%", "20%", "50%", "100%"))
+    assert picture.count("<circle") == 20
+    assert "limit 0.01" in picture
+    problem, truth = case("levels-thall")
+    text = to_markdown(Plan(problem, [truth], [make("boin")], [60], trials=20).blocks())
+    assert "## Subjects by level" in text
+    assert "drug A at 5 (0.4):" in text
 
 
 @pytest.mark.parametrize("name", ["paper-linear", "paper-drug", "binary", "dose-levels"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Any
 
 from array_api_compat import array_namespace, device
@@ -28,17 +30,56 @@ def scatter(where: Array, values: Array) -> Array:
     return xp.reshape(xp.take(values, xp.maximum(rank, 0)), where.shape)
 
 
+class Chosen:
+    """The entries where `mask` is true: taken out of arrays, or rows of entries, in order, and put back."""
+
+    def __init__(self, mask: Array) -> None:
+        xp = array_namespace(mask)
+        self.mask, self.size = mask, math.prod(mask.shape)
+        self.index = xp.nonzero(xp.reshape(mask, (-1,)))[0]
+        self.count = self.index.shape[0]
+
+    @cached_property
+    def back(self) -> Array:
+        """For every entry the place of what is to stand there, in all entries and after them the new ones."""
+        xp = array_namespace(self.mask)
+        mask = xp.reshape(self.mask, (-1,))
+        rank = xp.cumulative_sum(xp.astype(mask, xp.int64)) + (self.size - 1)
+        return xp.where(mask, rank, xp.arange(self.size, device=device(mask)))
+
+    def rows(self, x: Array) -> Array:
+        xp = array_namespace(x)
+        return xp.take(xp.reshape(x, (-1, *x.shape[self.mask.ndim :])), self.index, axis=0)
+
+    def put(self, x: Array, values: Array) -> Array:
+        """`x` with these values there."""
+        xp = array_namespace(x)
+        if self.count == self.size:
+            return xp.reshape(values, x.shape)
+        flat = xp.reshape(x, (-1, *x.shape[self.mask.ndim :]))
+        return xp.reshape(xp.take(xp.concat([flat, values]), self.back, axis=0), x.shape)
+
+    def spread(self, values: Array, elsewhere: Any) -> Array:
+        """These values there, and the same everywhere else."""
+        xp = array_namespace(values)
+        return self.put(xp.full(self.mask.shape, elsewhere, dtype=values.dtype, device=device(values)), values)
+
+    def among(self, which: Array) -> Chosen:
+        """Those of them where `which`, one for each, is true."""
+        return Chosen(self.spread(which, False))
+
+
 def rows(x: Array, where: Array) -> Array:
     """The entries of x, or rows of entries, where `where` is true, in order."""
-    xp = array_namespace(x)
-    flat = xp.reshape(x, (-1, *x.shape[where.ndim :]))
-    return xp.take(flat, xp.nonzero(xp.reshape(where, (-1,)))[0], axis=0)
+    return Chosen(where).rows(x)
 
 
 def put(x: Array, where: Array, values: Array) -> Array:
     """`x` with these values where `where` is true: what `rows` took out goes back."""
+    return Chosen(where).put(x, values)
+
+
+def floats(x: Array) -> Array:
+    """Whole numbers as float64."""
     xp = array_namespace(x)
-    flat, chosen = xp.reshape(x, (-1, *x.shape[where.ndim :])), xp.reshape(where, (-1,))
-    rank = xp.cumulative_sum(xp.astype(chosen, xp.int64)) - 1 + flat.shape[0]
-    index = xp.where(chosen, rank, xp.arange(flat.shape[0], device=device(x)))
-    return xp.reshape(xp.take(xp.concat([flat, values]), index, axis=0), x.shape)
+    return xp.astype(x, xp.float64)

@@ -117,7 +117,7 @@ def log_tilt(total: Array, n: Array, x: Array, above: bool) -> Array:
     x: a mixture of likelihood ratios of other means against x. It decreases in x if `above`, and else increases.
     """
     xp = array_namespace(total)
-    g, log_weight = atoms(TILT, total)
+    g, log_weight = atoms(TILT, max(total, x, key=lambda it: it.ndim))
     g = g if above else -g
     chance = 1 + xp.clip(x, 0.0, 1.0) * xp.expm1(g)  # a mean is never outside [0, 1], whatever x is
     e = g * total - n * xp.log(chance) + log_weight
@@ -161,11 +161,39 @@ def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:
     r, log_weight = atoms(SHORTFALL, v)
     goal, q = float(np.log(1 / alpha)), r - r**2 / 2
     vq, rz = v * q, r * z
-    m = xp.min((rz + xp.sqrt(rz**2 + 4 * vq * (goal - log_weight))) / (2 * vq), axis=0)
+    m = xp.min((rz + xp.sqrt(rz**2 + (4 * q * (goal - log_weight)) * v)) / (2 * vq), axis=0)
     for _ in range(steps):
-        log_total, x = log_sum(m * (m * vq - rz) + log_weight)
-        m = m - (log_total - goal) / added(x * (2 * m * vq - rz))
+        a = m * vq
+        b = a - rz
+        x = xp.exp(m * b + log_weight)  # none is above the goal, since one alone was to reach it
+        total = added(x)
+        m = m - (xp.log(total) - goal) * total / added(x * (a + b))
     return m
+
+
+# Bets that squares are small: how many times larger sigma^2 is than what they seem to say, less 1, halved
+SPREADS = np.array([0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)])
+
+
+def sigma_upper(free: Array, squares: Array, alpha: float, steps: int = 3) -> Array:
+    """An upper confidence sequence for the sigma of normal readings: P(bound < sigma at any time) <= alpha.
+
+    `squares` is a sum of squared distances of readings from the mean of their cohort, and `free` that of their numbers,
+    less 1 for every cohort: squares / sigma^2 is chi-square, so exp(-g squares / sigma^2) (1 + 2 g)^(free/2) is a
+    martingale for every g > 0, and so is its mean over g in SPREADS. Its log falls with y = 1/sigma^2 and is convex, so
+    that Newton's method stays below the root where it begins below it, as one g alone does. Infinite at first.
+    """
+    xp = array_namespace(free)
+    g = xp.reshape(like(free, SPREADS), (-1, *[1] * free.ndim))
+    goal, some = float(np.log(len(SPREADS) / alpha)), squares > 0
+    q, rest = xp.where(some, squares, 1.0), 0.5 * free * xp.log1p(2 * g)
+    y = xp.max((rest - goal) / (g * q), axis=0)  # where one g alone gets there
+    some = some & (y > 0)
+    y = xp.where(some, y, 1.0)
+    for _ in range(steps):
+        log_total, x = log_sum(rest - g * q * y)
+        y = y + (log_total - goal) / added(x * g * q)
+    return xp.where(some, 1 / xp.sqrt(xp.where(some, y, 1.0)), xp.inf)
 
 
 def rate_upper(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4) -> Array:

@@ -30,6 +30,8 @@ class SurefootError(ValueError):
 
 def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
     """`value` as a float, or an error that says what came and what was needed."""
+    if type(value) is float and -SIZE <= value <= SIZE and above == least == -math.inf:
+        return value  # most are: readings
     need = ("finite" if finite else "a number") + (f" and above {above:g}" if above > -math.inf else "")
     need += f" and at least {least:g}" if least > -math.inf else ""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):

@@ -28,7 +28,7 @@ def decision_table(p: Problem, design: Design, arm: int = 0) -> list[list[str]]:
     state, cohort, _ = _await(p, design, design.start(p), arm)
     for number in range(1, COHORTS + 1):
         here = np.flatnonzero((cohort.n[:, arm] > 0) & (state.ending == RUNNING))
-        harms = _harms(p, int(cohort.n[:, arm].max()))
+        harms = _harms(p, max(int(cohort.n[:, arm].max()), 1))
         if not len(here) or len(here) * len(harms) > MOST:
             break
         given, paths = repeat(take(cohort, here), len(harms)), [paths[i] for i in here]

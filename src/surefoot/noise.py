@@ -12,6 +12,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from .arrays import Array
@@ -35,8 +36,8 @@ class Noise(metaclass=_ByName):
     Parameters
     ----------
     kind
-        "gaussian" and "rademacher" (plus or minus sigma) with `sigma`, "bernoulli" (0 or 1) without; `surefoot schema`
-        lists all.
+        "gaussian" and "rademacher" (plus or minus sigma) with `sigma`, "gaussian-guess" with a guess of a sigma that
+        nobody knows, "bernoulli" (0 or 1), "bounded" between `low` and `high`; `surefoot schema` lists all.
     *values, **fields
         The fields of the kind, in its units: those of the reading.
 
@@ -57,7 +58,9 @@ class Noise(metaclass=_ByName):
     kind: ClassVar[str]
     exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
     binary: ClassVar[bool] = False  # whether a reading is 0 or 1
-    worst: ClassVar[tuple[float, float] | None] = None  # the least effect and the largest harm, where there are such
+    known: ClassVar[bool] = True  # whether the scale is; else it is a guess, and the readings have to tell it
+    alone: ClassVar[bool] = False  # whether it can only be drawn by itself, without a correlation to another reading
+    worst: tuple[float, float] | None = None  # the least effect and the largest harm, where there are such
 
     if TYPE_CHECKING:
 
@@ -71,6 +74,15 @@ class Noise(metaclass=_ByName):
     def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
         """The sum of n readings of this mean, exactly distributed, and the noise in it in units of the scale."""
         raise NotImplementedError
+
+    def squares(self, rng: np.random.Generator, n: Sums, total: Sums, mean: Sums) -> Sums:
+        """The sum of squared distances of n readings from their own mean, given their sum."""
+        raise NotImplementedError
+
+    def both(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        """The sum of n readings, and that of their squared distances from their own mean."""
+        total, _ = self.draw(rng, n, mean)
+        return total, self.squares(rng, n, total, mean)
 
     def reading(self, name: str, value: Any) -> float:
         """A reading as a float, or an error that says why it cannot be one."""
@@ -120,11 +132,7 @@ class _Scaled(Noise):
         return self.sigma
 
 
-@dataclass(frozen=True)
-class Gaussian(_Scaled):
-    """Normal with standard deviation sigma."""
-
-    kind: ClassVar[str] = "gaussian"
+class _Normal(Noise):
     exact: ClassVar[bool] = True
 
     def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
@@ -134,10 +142,44 @@ class Gaussian(_Scaled):
         self, rng: np.random.Generator, n: Sums, mean: Sums, other: Any, correlation: float
     ) -> tuple[Sums, Sums]:
         """The same with a correlation to the noise `other` of another reading, in units of its scale."""
-        noise = np.sqrt(n) * rng.standard_normal(n.shape)
+        xp = array_namespace(n)
+        noise = xp.sqrt(xp.astype(n, xp.float64)) * rng.standard_normal(n.shape)
         if correlation:
             noise = correlation * other + math.sqrt(1 - correlation**2) * noise
         return n * mean + self.scale * noise, noise
+
+    def squares(self, rng: np.random.Generator, n: Sums, total: Sums, mean: Sums) -> Sums:
+        """Chi-square with n - 1 degrees of freedom, whatever the sum."""
+        free = np.maximum(n - 1, 0)
+        return np.asarray(self.scale**2 * np.where(free > 0, rng.chisquare(np.maximum(free, 1)), 0.0))
+
+
+@dataclass(frozen=True)
+class Gaussian(_Scaled, _Normal):
+    """Normal with standard deviation sigma."""
+
+    kind: ClassVar[str] = "gaussian"
+
+
+@dataclass(frozen=True)
+class Guessed(_Normal):
+    """Normal with a standard deviation of which there is only a guess, the same at every dose of an arm. Nothing that
+    is promised rests on the guess: it sets the sizes of the first bets. In a simulation it is what is drawn."""
+
+    guess: float
+
+    kind: ClassVar[str] = "gaussian-guess"
+    known: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guess", number("noise guess", self.guess, above=0))
+
+    @property
+    def scale(self) -> float:
+        return self.guess
+
+    def assumption(self) -> str:
+        return f"gaussian (sigma not known, guessed {self.scale:g}; the same at every dose of an arm)"
 
 
 class _Coin(Noise):
@@ -156,6 +198,12 @@ class _Coin(Noise):
         ones = rng.binomial(n, p)
         return self.total(ones, n, mean), 2.0 * (ones - n * p)
 
+    def squares(self, rng: np.random.Generator, n: Sums, total: Sums, mean: Sums) -> Sums:
+        """By how many of the two values the sum is made of."""
+        none, each = self.total(np.zeros_like(n), n, mean), 2 * self.scale
+        ones = np.round((total - none) / each)
+        return np.asarray(each**2 * ones * (1 - ones / np.maximum(n, 1)))
+
 
 @dataclass(frozen=True)
 class Rademacher(_Scaled, _Coin):
@@ -164,7 +212,7 @@ class Rademacher(_Scaled, _Coin):
     kind: ClassVar[str] = "rademacher"
 
     def chance(self, mean: Sums) -> Sums:
-        return np.full_like(mean, 0.5, dtype=float)
+        return 0.0 * mean + 0.5
 
     def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
         return n * mean + self.scale * (2.0 * ones - n)
@@ -177,17 +225,20 @@ class Bernoulli(_Coin):
     kind: ClassVar[str] = "bernoulli"
     exact: ClassVar[bool] = True
     binary: ClassVar[bool] = True
-    worst: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+    worst = (0.0, 1.0)
 
     @property
     def scale(self) -> float:
         return 0.5  # of any reading in [0, 1] (Hoeffding's lemma)
 
     def chance(self, mean: Sums) -> Sums:
-        return np.clip(mean, 0, 1)
+        chance: Sums = array_namespace(mean).clip(mean, 0.0, 1.0)
+        return chance
 
     def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
-        return ones.astype(float)
+        xp = array_namespace(ones)
+        total: Sums = xp.astype(ones, xp.float64)
+        return total
 
     def reading(self, name: str, value: Any) -> float:
         x = number(name, value)
@@ -215,8 +266,110 @@ class Bernoulli(_Coin):
         return rel_entr(mean, other) + rel_entr(1 - mean, 1 - other)
 
 
+class Varying(Bernoulli):
+    """Between 0 and 1, with squares: what evidence takes bounded readings for whose spread is told."""
+
+
+@dataclass(frozen=True)
+class Bounded(_Coin):
+    """Between `low` and `high`, and nothing else is known. `spread`: how the readings vary is told too, and bet on: far
+    fewer are needed where they vary little. Drawn as the widest of these: one of the two ends."""
+
+    low: float = 0.0
+    high: float = 1.0
+    spread: bool = False
+
+    kind: ClassVar[str] = "bounded"
+
+    def __post_init__(self) -> None:
+        for key in ("low", "high"):
+            object.__setattr__(self, key, number(f"noise {key}", getattr(self, key)))
+        if self.low >= self.high:
+            raise SurefootError(f"bounded noise needs low below high; got low {self.low:g}, high {self.high:g}")
+        if not isinstance(self.spread, bool):
+            raise SurefootError(f"noise spread must be true or false; got {self.spread!r}")
+
+    @property
+    def scale(self) -> float:
+        return 0.5 * (self.high - self.low)  # Hoeffding's lemma
+
+    @property
+    def worst(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.low, self.high
+
+    def chance(self, mean: Sums) -> Sums:
+        return np.clip((mean - self.low) / (self.high - self.low), 0, 1)
+
+    def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
+        return n * self.low + (self.high - self.low) * ones
+
+    def reading(self, name: str, value: Any) -> float:
+        x = number(name, value)
+        if not self.low <= x <= self.high:
+            raise SurefootError(f"{name} is between {self.low:g} and {self.high:g} in this study; got {value!r}")
+        return x
+
+    def assumption(self) -> str:
+        return f"between {self.low:g} and {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Beta(Bounded):
+    """What bounded readings may be in truth: a beta law between low and high with this standard deviation, or less
+    where the mean leaves no room for it. Drawn one by one."""
+
+    sd: float = 0.1
+
+    kind: ClassVar[str] = "beta"
+    alone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sd", number("noise sd", self.sd, above=0))
+
+    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        total, _ = self.both(rng, n, mean)
+        return total, (total - n * mean) / self.scale
+
+    def both(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        wide = self.high - self.low
+        m = np.clip((mean - self.low) / wide, 1e-6, 1 - 1e-6).ravel()
+        size = np.maximum(m * (1 - m) / (self.sd / wide) ** 2 - 1, 0.05)
+        which = np.repeat(np.arange(n.size), n.ravel())
+        x = rng.beta((m * size)[which], ((1 - m) * size)[which])
+        total = np.bincount(which, x, n.size)
+        squares = np.bincount(which, (x - (total / np.maximum(n.ravel(), 1))[which]) ** 2, n.size)
+        return n * self.low + wide * total.reshape(n.shape), wide**2 * squares.reshape(n.shape)
+
+
+@dataclass(frozen=True)
+class PerArm(Noise):
+    """What may be in truth: every arm has a noise of its own. For simulation alone."""
+
+    kinds: tuple[Noise, ...]
+
+    kind: ClassVar[str] = "per-arm"
+    alone: ClassVar[bool] = True
+
+    @property
+    def scale(self) -> float:
+        return max(noise.scale for noise in self.kinds)
+
+    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        drawn = [noise.draw(rng, n[:, k], mean[:, k]) for k, noise in enumerate(self.kinds)]
+        off = [noise.scale / self.scale * x for noise, (_, x) in zip(self.kinds, drawn, strict=True)]
+        return np.stack([total for total, _ in drawn], axis=1), np.stack(off, axis=1)
+
+    def both(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        columns = [noise.both(rng, n[:, k], mean[:, k]) for k, noise in enumerate(self.kinds)]
+        return np.stack([x for x, _ in columns], axis=1), np.stack([x for _, x in columns], axis=1)
+
+
 KINDS: Registry[type[Noise]] = Registry(
-    "noises", {kind.kind: kind for kind in (Gaussian, Rademacher, Bernoulli)}, a_class(Noise), "kind"
+    "noises",
+    {kind.kind: kind for kind in (Gaussian, Guessed, Rademacher, Bernoulli, Bounded, Beta)},
+    a_class(Noise),
+    "kind",
 )
 
 
@@ -229,12 +382,24 @@ def _named(kind: str = "gaussian", *values: Any, **given: Any) -> Noise:
         raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {sigma!r}")
     known_keys(f"{kind} noise", given, [f.name for f in own])
     if lacks := [f.name for f in own if f.default is MISSING and given.get(f.name) is None]:
-        more = " (its standard deviation)" if lacks == ["sigma"] else ""
+        more = " (its standard deviation; where nobody knows it, see gaussian-guess)" if lacks == ["sigma"] else ""
         raise SurefootError(f"{kind} noise needs a {', '.join(lacks)}{more}; got none")
     return cls(**given)
 
 
 # Two readings
+
+
+def draw_squares(
+    rng: np.random.Generator, n: Sums, means: tuple[Sums, Sums], noises: tuple[Noise, Noise], correlation: float
+) -> tuple[Sums, Sums, Sums, Sums]:
+    """`draw_sums`, and for each reading the sum of its squared distances from its mean in the cohort."""
+    if any(noise.alone for noise in noises):
+        (effect, wide), (harm, high) = (x.both(rng, n, mean) for x, mean in zip(noises, means, strict=True))
+        return effect, harm, wide, high
+    sums = draw_sums(rng, n, means, noises, correlation)
+    wide, high = (x.squares(rng, n, total, mean) for x, total, mean in zip(noises, sums, means, strict=True))
+    return *sums, wide, high
 
 
 def draw_sums(
@@ -247,21 +412,22 @@ def draw_sums(
     sigma) + sqrt(1 - correlation^2) * N(0, 1): it stays sigma-sub-Gaussian, and Gaussian if the other is.
     """
     effect, harm = noises
-    if isinstance(effect, _Coin) and isinstance(harm, _Coin):
+    xp = array_namespace(n)
+    if isinstance(effect, _Coin) and isinstance(harm, _Coin) and not (effect.alone or harm.alone):
         p, q = effect.chance(means[0]), harm.chance(means[1])
         ones = rng.binomial(n, q)
         both = p * q
         if correlation:
-            tied = np.minimum(p, q) if correlation > 0 else np.maximum(p + q - 1, 0)
+            tied = xp.minimum(p, q) if correlation > 0 else xp.clip(p + q - 1, 0.0, 1.0)
             both = (1 - abs(correlation)) * both + abs(correlation) * tied
         with np.errstate(divide="ignore", invalid="ignore"):
-            given_one = np.clip(np.where(q > 0, both / q, 0), 0, 1)
-            given_zero = np.clip(np.where(q < 1, (p - both) / (1 - q), 0), 0, 1)
+            given_one = xp.clip(xp.where(q > 0, both / q, 0.0), 0.0, 1.0)
+            given_zero = xp.clip(xp.where(q < 1, (p - both) / (1 - q), 0.0), 0.0, 1.0)
         tied = rng.binomial(ones, given_one) + rng.binomial(n - ones, given_zero)
         return effect.total(tied, n, means[0]), harm.total(ones, n, means[1])
-    last = 0 if isinstance(effect, Gaussian) else 1  # the reading that is drawn given the other: a Gaussian one
+    last = 0 if isinstance(effect, _Normal) else 1  # the reading that is drawn given the other: a Gaussian one
     second = noises[last]
-    if not isinstance(second, Gaussian):
+    if not isinstance(second, _Normal) or effect.alone or harm.alone:
         if correlation:
             raise SurefootError(f"{effect.kind} and {harm.kind} readings can only be drawn without correlation")
         return effect.draw(rng, n, means[0])[0], harm.draw(rng, n, means[1])[0]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import SurefootError, choice, html_table, known_keys, number
-from .noise import Noise, noises_to_dict, parse_noises
+from .noise import Bounded, Noise, noises_to_dict, parse_noises
 
 Shape = Literal["linear", "monotonic", "levels"]
 Signals = Literal["any", "independent"]
@@ -237,6 +237,8 @@ class Problem:
             if (self.shape == "levels") != (arm.labels is not None):
                 need = "levels and no start dose" if self.shape == "levels" else "a start dose"
                 raise SurefootError(f"arm {arm.name!r} needs {need} in the {self.shape} shape; got {arm.to_dict()}")
+            if linear and any(isinstance(noise, Bounded) and noise.low != 0 for noise in self.noises):
+                raise SurefootError("bounded readings begin at low = 0 in the linear shape, where lines go through 0")
             if linear:
                 number(f"arm {arm.name!r}: start in the linear shape", arm.start, above=0)
             if not linear and math.isinf(arm.max):
@@ -278,6 +280,11 @@ class Problem:
         """Of the effect and of the harm."""
         assert isinstance(self.noise, tuple)
         return self.noise
+
+    @property
+    def squares(self) -> bool:
+        """Whether the evidence wants to know how the readings of a cohort vary, beside their sums."""
+        return any(not noise.known or getattr(noise, "spread", False) for noise in self.noises)
 
     @property
     def ceiling(self) -> float:

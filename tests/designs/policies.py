@@ -99,7 +99,7 @@ class OnEdge(Astray):
         side = xp.floor(3 * spread(u, d, 10)) - 1
         dose = like(u, list(self.edges)) + self.hair * side
         one = xp.ones_like(dose)
-        effect = xp.sum(state.at[..., 2], axis=-1) / xp.maximum(xp.sum(state.at[..., 1], axis=-1), one)
+        effect = state.total[..., 1] / xp.maximum(state.total[..., 0], one)
         behind = effect < xp.max(effect, axis=1, keepdims=True)
         far = 0.5 * p.noises[1].scale * (0.1 + spread(u, d, 20))
         over = (side <= 0) & ~behind

@@ -20,8 +20,8 @@ class MonotonicSuite(DesignSuite):
 
     def test_batch_is_its_trials(self) -> None:
         def short(state: MonotonicState) -> MonotonicState:
-            many = int(np.isfinite(state.at[..., 0]).sum(axis=-1).max())
-            return replace(state, at=state.at[:, :, :many])
+            many = int(np.isfinite(state.doses).sum(axis=-1).max())
+            return replace(state, doses=state.doses[:, :, :many], at=state.at[:, :, :many])
 
         problem, scenario = self.small
         singles = [take(self.design.start(problem, 3), np.array([i])) for i in range(3)]

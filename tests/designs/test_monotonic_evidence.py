@@ -13,27 +13,17 @@ from hypothesis import strategies as st
 from surefoot import Arm, Noise, Problem, Scenario, case, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.compose import Policy
+from surefoot.designs.monotonic_cells import ABOVE, BELOW, GAP, LED, OVER, UNDER, WIDTH, N, down, table, up
 from surefoot.designs.monotonic_evidence import (
-    ABOVE,
-    BELOW,
     CLIMB,
-    DOSE,
-    GAP,
-    LED,
     MORE,
-    OVER,
     SAFE,
     STOP,
-    UNDER,
     UNSAFE,
     VERDICT,
-    WIDTH,
     MonotonicEvidence,
     MonotonicState,
-    N,
     Stakes,
-    down,
-    up,
 )
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
@@ -110,15 +100,17 @@ def test_safe_and_right_under_any_policy(policy: Policy[Any], kind: str, delta: 
 LEVELS = (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
-def state_with(at: Any, levels: bool, noise: Noise) -> MonotonicState:
-    """Arm 0 with these pulls, from start dose 1 or (levels) 0 to largest dose 4."""
+DOSE = WIDTH  # of the pulls below: in a column of its own
+
+
+def both(at: Any, levels: bool, noise: Noise, x: Any, exact: bool = True) -> list[Any]:
+    """`down` and `up` of an arm with these pulls, from start dose 1 or (levels) 0 to largest dose 4, as they came."""
     arm = Arm("a", 0.0, 4.0, 1.0, LEVELS) if levels else Arm("a", 1.0, 4.0)
     problem = Problem((arm, Arm("b", 0.0, 4.0)), 0.3, "monotonic", (noise, noise), slack=0.2)
-    state = EVIDENCE.begin(problem, 1, np)
-    rows = np.zeros((1, 2, MORE, WIDTH))
-    rows[..., DOSE] = np.inf
-    rows[0, 0, : len(at)] = at
-    return replace(state, at=rows)
+    doses, rows, row = np.full((1, 2, MORE), np.inf), np.zeros((1, 2, MORE, WIDTH)), np.zeros(1, int)
+    came = np.random.default_rng(len(at)).permutation(len(at))
+    doses[0, 0, : len(at)], rows[0, 0, : len(at)] = at[came, DOSE], at[came, :WIDTH]
+    return [f(problem, table(doses, rows, row, row), x, exact)[0, 0] for f in (down, up)]
 
 
 def every_b(at: Any, levels: bool) -> list[float]:
@@ -160,50 +152,43 @@ def test_down_and_up_are_the_least_over_every_largest_safe_dose(
     rng, noise = np.random.default_rng(seed), Noise("bernoulli") if binary else Noise("gaussian", 0.4)
     doses = np.arange(0.0, 4.1) if rng.random() < 0.3 else np.arange(-1.0, 4.1, 0.5)
     many = min(many, len(doses))
-    at = np.zeros((many, WIDTH))
+    at = np.zeros((many, WIDTH + 1))
     at[:, DOSE] = np.sort(rng.choice(doses, many, replace=False))
     n = rng.integers(1, 30, many)
     at[:, N], at[:, [OVER, UNDER, LED]] = n, rng.normal(0, 2, (many, 3)) * rng.integers(0, 2, (many, 3))
     for sums in (BELOW, ABOVE):
         w = rng.integers(0, 2, many) * (1.0 if binary else rng.uniform(0.1, 3, many))
         at[:, sums] = np.stack([n * w**2, n * w, w * rng.binomial(n, 0.5)], axis=-1)
-    state, row, level = state_with(at, levels, noise), np.zeros(1, int), np.array([[x]])
-    mine, theirs = (float(f(state, row, row, level, True)[0, 0]) for f in (down, up))
+    mine, theirs = both(at, levels, noise, np.array([[x]]))
     least = slowly(at, levels, noise, x)
     assert mine <= least[0] + 1e-9 and theirs <= least[1] + 1e-9, "no more than at the true b, whichever that is"
     if not levels or np.isin(at[:, DOSE], LEVELS).all():  # between levels there are cells that hold no level
         assert (mine, theirs) == pytest.approx(least, abs=1e-9)
-    for f, found in ((down, mine), (up, theirs)):
-        assert found <= float(f(state, row, row, level, False)[0, 0]) + 1e-9, "the screen is an upper bound"
+    for found, most in zip((mine, theirs), both(at, levels, noise, np.array([[x]]), exact=False), strict=True):
+        assert found <= most + 1e-9, "the screen is an upper bound"
 
 
 def test_a_level_that_was_pulled_speaks_of_both_whatever_was_pulled_beside_it() -> None:
     """If the largest safe level is that one, half of the stake is on the effect there, from the first pull on: it may
     not be put there later, once the next level has been pulled and it is known which half has won."""
-    at = np.zeros((2, WIDTH))
+    at = np.zeros((2, WIDTH + 1))
     at[:, DOSE], at[:, N] = (0.0, 1.0), 100
-    at[0, BELOW], row = (100, 100, 0), np.zeros(1, int)
+    at[0, BELOW] = 100, 100, 0
     for over in (-5.0, 5.0):
         at[:, OVER] = over, 50.0
-        one, two = (
-            down(state_with(at[:k], True, Noise("gaussian", 1.0)), row, row, np.zeros((1, 1)), True) for k in (1, 2)
-        )
-        assert two[0, 0] == pytest.approx(np.logaddexp(over, math.log(GAP.nothing)) - math.log(2), abs=0.5)
+        one, two = (both(at[:k], True, Noise("gaussian", 1.0), np.zeros((1, 1)))[0] for k in (1, 2))
+        assert two == pytest.approx(np.logaddexp(over, math.log(GAP.nothing)) - math.log(2), abs=0.5)
         assert one <= two + 1e-9
 
 
 def test_the_largest_dose_speaks_of_both_half_and_half() -> None:
     """b = M: harm there is at most the limit, and the effect is the value."""
-    at = np.zeros((1, WIDTH))
+    at = np.zeros((1, WIDTH + 1))
     at[0, [DOSE, N, OVER]], at[0, BELOW] = (4.0, 50, 1.5), (50, 50, 0)
-    state, row = state_with(at, False, Noise("gaussian", 1.0)), np.zeros(1, int)
-    below = (
-        EVIDENCE.begin(state.problem, 1, np)
-        .problem.noises[0]
-        .mixture(np.zeros(1), np.full(1, 50.0), np.full(1, 50.0), np.ones(1), False, GAP)
-    )
-    both = np.logaddexp(below, 1.5) - math.log(2)
-    assert down(state, row, row, np.ones((1, 1)), True)[0, 0] == pytest.approx(min(both[0], below[0]))
+    noise = Noise("gaussian", 1.0)
+    below = noise.mixture(np.zeros(1), np.full(1, 50.0), np.full(1, 50.0), np.ones(1), False, GAP)
+    half = np.logaddexp(below, 1.5) - math.log(2)
+    assert both(at, False, noise, np.ones((1, 1)))[0] == pytest.approx(min(half[0], below[0]))
 
 
 # What the whole evidence does with a cohort
@@ -262,7 +247,7 @@ def test_doses_off_the_levels_say_nothing_of_harm_below_the_limit() -> None:
     state = told(start(kind="levels"), 0.25, 100, 0.5, 0.0, harm=0.1, above=0.3)
     assert np.all(state.at[..., UNDER] == 0) and np.all(state.safe == 0.0)
     state = told(state, 0.2, 100, 0.5, 0.0, harm=0.1, above=0.3)
-    assert np.all(state.at[:, :, 0, UNDER] > 0) and np.all(state.safe == 0.2)
+    assert np.all(state.total[..., UNDER] > 0) and np.all(state.safe == 0.2)
 
 
 def test_the_bracket() -> None:
@@ -286,8 +271,11 @@ def test_there_is_room_for_any_number_of_doses() -> None:
         one = told(one, dose, 2, dose, 0.2, harm=0.25, below=0.2, above=0.3)
     for dose in np.sort(doses):
         two = told(two, dose, 2, dose, 0.2, harm=0.25, below=0.2, above=0.3)
-    np.testing.assert_allclose(one.at, two.at)
-    assert one.at.shape[2] >= 3 * MORE and np.all(np.diff(one.at[0, 0, : 3 * MORE, DOSE]) > 0)
+    assert one.at.shape[2] >= 3 * MORE
+    one_table, two_table = (table(s.doses, s.at, np.zeros(1, int), np.zeros(1, int)) for s in (one, two))
+    assert np.all(np.diff(one_table.dose[0]) > 0) and one_table.dose.shape[1] == 3 * MORE
+    for x, y in zip(one_table, two_table, strict=True):
+        np.testing.assert_allclose(x, y)
 
 
 def test_doses_beyond_the_largest_are_set_aside() -> None:
@@ -304,7 +292,7 @@ def test_a_dose_that_was_not_given_may_be_anything() -> None:
         DESIGN.tell(state, replace(asked, dose=np.array([[0.0, x, x]])), Outcome(n, 0.1 * n, 0.1 * n))
         for x in (0.0, math.nan)
     )
-    for name in ("wealth", "base", "at", "n"):
+    for name in ("wealth", "base", "doses", "at", "n"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -342,7 +330,8 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
         x = [np.full((trials, 1), v) for v in truth.value]
-        mine, theirs = ([f(state, row, 0 * row + k, x[k], True)[:, 0] for k in range(3)] for f in (down, up))
+        arms = [table(state.doses, state.at, row, 0 * row + k) for k in range(3)]
+        mine, theirs = ([f(problem, arms[k], x[k], True)[:, 0] for k in range(3)] for f in (down, up))
         one = np.array([*mine, *theirs])
         one[2] += theirs[0] + theirs[1]  # the claim of the last, which is as true as the others
         most = np.maximum(most, one)

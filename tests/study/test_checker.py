@@ -200,17 +200,17 @@ def lively(study: Live, people: Any, seed: int, most: int) -> None:
         rows = []
         for a in rng.sample(asked, min(len(asked), rng.randint(1, 40))):
             what = rng.random()
-            if what < 0.03:
+            if what < 0.05:
                 study.void(a.id, "left")
                 if study.view.standing == "paused":
                     study.resume("go on", voids={"effect": 0.0, "harm": 1.0} if rng.random() < 0.5 else None)
                 continue
             labels = people.of.arms[people.of.names.index(a.arm)].labels
             other = rng.choice(labels) if labels else rng.uniform(0.05, 1.0)
-            rows.append({"id": a.id, **people.read(a), "dose": other if what < 0.08 else None})
+            rows.append({"id": a.id, **people.read(a), "dose": other if what < 0.12 else None})
         study.tell_many(rows)
         done += [row["id"] for row in rows]
-        if done and rng.random() < 0.1:
+        if done and rng.random() < 0.25:
             id = rng.choice(done)
             row = next(r for r in study.readings() if r["id"] == id)
             new = 1.0 - row["harm"] if study.view.setup["voids"] == "worst" else row["harm"] + rng.gauss(0, 0.3)
@@ -224,11 +224,12 @@ def test_agrees_on_random_studies(name: str) -> None:
         agree(name, seed)
 
 
-def agree(name: str, seed: int) -> int:
+def agree(name: str, seed: int, most: int = 250) -> int:
+    """Through a study of about so many readings; returns how many cohorts it had."""
     design = make(name)
     p = problem(design.shape, sigma=0.1, binary=seed % 2 == 1)
     study = Study.create("sqlite://", "s", p, name, seed=seed, watch="warn", lift="anyone")
-    lively(study, subjects(p, seed), seed, 250)
+    lively(study, subjects(p, seed), seed, most)
     view = study.view
     assert not [e.reason for e in view.notes if e.data.get("by") == "checker"]
     if not isinstance(view.theorem, Staged):
@@ -304,6 +305,20 @@ def test_stages_wait_for_what_was_asked() -> None:
     assert shown((0.2, 4, 1, 0.3, 4)) == 0, "and so is another dose"
     assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 2, 0.3, 4)) == 2
     assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 1, 0.3, 4)) == 1, "a number that is used again replaces what had it"
+    begun_anew = (0.2, 4, 2, 0.2, 3), (0.2, 4, 1, 0.2, 4), (0.2, 4, 2, 0.2, 4)
+    assert shown(*begun_anew) == 2, "of a stage that was left (after a correction) nothing is kept"
+
+
+def test_no_harm_at_all_certifies_the_largest_dose() -> None:
+    """A bound below 0 must not be worse than one just above it."""
+    theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
+    for harm in (0.2, -5.0):
+        given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1], None, None]}, 1)
+        given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
+        theorem.publish(given.dose, given.stakes)
+        theorem.take(given)
+        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / (0.2 + theorem.shown[1, 0].radius), 1.0))
+        theorem.shown.clear()
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:

@@ -28,6 +28,12 @@ def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
     assert {row["dose"] for row in said["pulls"]} <= {"low", "middle", "high", "top"}
     assert "no level was assigned but the first of an arm, or one above a level" in said["covered"]
     assert "never fall from one level to the next" in " ".join(said["assumptions"])
+    exposed = said["exposure"]
+    assert exposed["subjects"] == status["readings"] == sum(row["pulls"] for row in said["pulls"])
+    over = [row["pulls"] for row in said["pulls"] if row["mean_harm"] > p.limit]
+    assert exposed["seem_above_limit"] == sum(over) >= exposed["seem_above_ceiling"]
+    assert exposed["shown_above_limit"] <= exposed["subjects"]
+    assert "seem to be above the limit" in study.certificate().to_html()
     report = study.verify(certificate=study.certificate())
     assert report["ok"], report["message"]
     alone = checker.check(study.log())

@@ -25,12 +25,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array, pick
+from ..arrays import Array, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from .recommend import Estimates, Recommendation, chances, supported, worth
 
-Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
+Batch = TypeVar("Batch")  # a dataclass of arrays, trials first, such as a Cohort, an Outcome or a State
 
 ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
 RUNNING, BEST_ARM, WITHIN_TOLERANCE, BUDGET_SPENT, ALL_STOPPED = range(5)
@@ -71,6 +71,11 @@ class Outcome:
     ----------
     n, effect, harm
         Arrays (trials, arms): number of pulls, sum of their effects, sum of their harms.
+    squares
+        Where the problem wants them: of effects and of harms, the sums of squared distances from their mean in the
+        cohort.
+    weight
+        (trials, arms, 2), set within a design: how much a reading counts (see `readings`).
 
     Examples
     --------
@@ -83,6 +88,14 @@ class Outcome:
     n: Array
     effect: Array
     harm: Array
+    squares: Any = None
+    weight: Array = None
+
+    def weighed(self, r: int) -> tuple[Array, Array]:
+        """How many effects (r = 0) or harms (r = 1) there are, and their sum, as they count."""
+        xp, total = array_namespace(self.n), (self.effect, self.harm)[r]
+        n = xp.astype(self.n, xp.float64)
+        return (n, total) if self.weight is None else (self.weight[..., r] * n, self.weight[..., r] * total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,16 +186,39 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+    readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
 
 
 def take(batch: Batch, rows: Array) -> Batch:
     """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
-    return _map(lambda x: array_namespace(x).take(x, rows, axis=0), batch)
+    xp = array_namespace(rows)
+    return _map(lambda x: xp.take(x, rows, axis=0), batch)
 
 
 def repeat(batch: Batch, times: int) -> Batch:
     """Every trial of a batch, `times` times."""
-    return _map(lambda x: array_namespace(x).repeat(x, times, axis=0), batch)
+    xp = _namespace(batch)
+    return _map(lambda x: xp.repeat(x, times, axis=0), batch)
+
+
+def join(one: Batch, other: Batch) -> Batch:
+    """The trials of both batches; an array that has grown in one is filled up in the other by its last entry."""
+    xp = _namespace(one)
+
+    def fill(x: Array, shape: tuple[int, ...]) -> Array:
+        for axis in range(1, x.ndim):
+            if (lacks := shape[axis] - x.shape[axis]) > 0:
+                last = xp.take(x, like(x, [x.shape[axis] - 1] * lacks), axis=axis)
+                x = xp.concat([x, last], axis=axis)
+        return x
+
+    return _map(lambda x, y: xp.concat([fill(x, y.shape), fill(y, x.shape)], axis=0), one, other)
+
+
+def _namespace(batch: Any) -> Any:
+    """Of the first array in a dataclass."""
+    values = [getattr(batch, f.name) for f in fields(batch)]
+    return array_namespace(next(x for x in values if is_array_api_obj(x)))
 
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
@@ -198,13 +234,13 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
 def _map(change: Any, *batches: Batch) -> Batch:
     """Every array of a dataclass changed, and of the dataclasses in it that are not `shared` by all trials."""
     found: dict[str, Any] = {}
-    for name in (f.name for f in fields(batches[0])):
+    for name in (f.name for f in fields(batches[0])):  # type: ignore[arg-type]
         values = [getattr(b, name) for b in batches]
         if is_array_api_obj(values[0]):
             found[name] = change(*values)
-        elif is_dataclass(values[0]) and not getattr(values[0], "shared", False):
+        elif is_dataclass(values[0]) and getattr(type(values[0]), "shared", False) is not True:
             found[name] = _map(change, *values)
-    return replace(batches[0], **found)
+    return replace(batches[0], **found)  # type: ignore[type-var]
 
 
 S = TypeVar("S", bound=State)
@@ -231,8 +267,9 @@ class Design(ABC, Generic[S]):
     name: ClassVar[str]
     shape: ClassVar[Shape]
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
-    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
+    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side; below 256, that many have one seed
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+    learns: ClassVar[bool] = False  # takes readings whose sigma nobody knows
 
     @property
     def options(self) -> dict[str, Any]:
@@ -288,6 +325,16 @@ class Design(ABC, Generic[S]):
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if self.shape != "levels" and any(getattr(noise, "spread", False) for noise in problem.noises):
+            raise SurefootError(
+                f"{self.name} bets on bounded readings by their sums, and only surefoot-levels by how they vary: leave "
+                f"spread out of the noise"
+            )
+        if problem.squares and not self.learns:
+            raise SurefootError(
+                f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
+                f"are surefoot-linear, surefoot-monotonic and surefoot-levels"
+            )
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
@@ -306,6 +353,7 @@ class Design(ABC, Generic[S]):
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
+        _check_squares(xp, state, outcome)
         running = state.ending == RUNNING
         outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
@@ -366,6 +414,16 @@ def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> N
     for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
         if not bool(xp.all(xp.isfinite(x) | ~came)):
             raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
+
+
+def _check_squares(xp: Any, state: State, outcome: Outcome) -> None:
+    if state.readings is None or not state.readings.problem.squares:
+        return
+    if outcome.squares is None:
+        raise SurefootError("sigma is not known here: an outcome needs its squares, a pair (of effects, of harms)")
+    for name, x in zip(("effect", "harm"), outcome.squares, strict=True):
+        if x.shape != outcome.n.shape or not bool(xp.all((x >= 0) & xp.isfinite(x) | (outcome.n <= 0))):
+            raise SurefootError(f"squares of {name} must be finite and 0 or more, one for every trial and arm")
 
 
 def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from ..arrays import Array, like
 from ..problem import Problem, SurefootError
 from ..registry import Registry, a_class
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
+from .readings import begin
 from .recommend import Estimates
 from .settle import round_down
 
@@ -121,6 +122,7 @@ class Composed(Design[E]):
     policy: Policy[E]
 
     evidence: ClassVar[Evidence[Any]]
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -154,7 +156,8 @@ class Composed(Design[E]):
         return self.policy.draws
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> E:
-        state: E = self.evidence.begin(problem, trials, xp)
+        inside, readings = begin(problem, trials, xp)
+        state: E = replace(self.evidence.begin(inside, trials, xp), readings=readings)
         return replace(state, memory=self.policy.begin(state))
 
     def plan(self, state: E, u: Array) -> Cohort:
@@ -165,6 +168,7 @@ class Composed(Design[E]):
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
         n = xp.where(idle & may, 1, n)
+        n = n if state.readings is None else state.readings.enough(n)
         before = xp.cumulative_sum(n, axis=1) - n
         left = p.budget - state.pulls[:, None] - before
         cohort = replace(cohort, dose=dose, n=xp.clip(n, xp.zeros_like(n), xp.maximum(left, xp.zeros_like(n))))
@@ -175,18 +179,23 @@ class Composed(Design[E]):
             xp, names = array_namespace(state.pulls), self.evidence.stakes(state.problem)
             none = xp.full((*cohort.dose.shape, len(names)), xp.nan, dtype=xp.float64, device=device(state.pulls))
             cohort = replace(cohort, stakes=none)
+        if state.readings is not None:  # what they count for was known before they came
+            readings, outcome = state.readings.learn(outcome), state.readings.inside(outcome)
+            state = replace(state, readings=readings)
         new: E = self.evidence.learn(state, cohort, outcome)
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 
     def verdict(self, state: E) -> Verdict:
         known = replace(super().verdict(state), certified=self.evidence.certified(state))
-        return self.evidence.verdict(state, known)
+        verdict = self.evidence.verdict(state, known)
+        return verdict if state.readings is None else state.readings.outside(verdict)
 
     def against(self, state: E) -> Array:
         return self.evidence.against(state)
 
     def seems(self, state: E) -> Estimates:
-        return self.evidence.seems(state) or super().seems(state)
+        seems = self.evidence.seems(state) or super().seems(state)
+        return seems if state.readings is None else state.readings.seen(seems)
 
     def _within_budget(self, s: E) -> E:
         """All of the budget is used; if the winner is known by then, refining ends there."""

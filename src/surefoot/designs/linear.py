@@ -15,26 +15,24 @@ from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
-from ..arrays import Array, like
-from ..problem import Problem, Shape, number
+from ..arrays import like
+from ..problem import Problem, Shape
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, stage
+from .staged import Staged, StageState, check_unit, stage, units
 
 
 @dataclass(frozen=True)
 class SafeBAILinear(Staged[StageState]):
     """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away."""
 
-    unit: float = (
-        1.0  # epsilon_l = unit * 2^-l; the paper has 1. Set it to the scale of the readings where that is far from 1.
-    )
+    unit: float | str = "auto"  # epsilon_l = unit * 2^-l; the paper has 1. "auto": the limit, which is 1 there
 
     name: ClassVar[str] = "safebai-linear"
     shape: ClassVar[Shape] = "linear"
 
     def __post_init__(self) -> None:
-        number("unit", self.unit, above=0)
+        check_unit(self.unit)
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> StageState:
         first = blank(problem, trials, xp)
@@ -46,18 +44,17 @@ class SafeBAILinear(Staged[StageState]):
         xp, p = array_namespace(s.pulls), s.problem
         l = xp.astype(s.rounds + 1, xp.float64)[:, None]
         d, delta = len(p.arms), p.delta
-        N = 2 * p.sigma**2 * xp.log(8 * d * l**2 / delta) / self.epsilon(l) ** 2  # rounded up by `stage`
+        _, unit, sigma = units(p, self.unit, p.limit)
+        N = 2 * sigma**2 * xp.log(8 * d * l**2 / delta) / (unit * 2.0**-l) ** 2  # rounded up by `stage`
         return stage(s, s.safe, xp.where(wanted(s), N, 0.0))
-
-    def epsilon(self, l: Array) -> Array:
-        return self.unit * 2.0**-l
 
     def decide(self, s: StageState) -> StageState:
         xp, p = array_namespace(s.pulls), s.problem
         a0, M, gamma = like(s.dose, p.starts), like(s.dose, p.largest), p.limit
         a, pulled = s.dose, s.want > 0
         an = a * xp.astype(xp.maximum(s.n, xp.ones_like(s.n)), xp.float64)
-        e = self.epsilon(xp.astype(s.rounds, xp.float64)[:, None]) / a
+        l = xp.astype(s.rounds, xp.float64)[:, None]
+        e_f, e = (unit * 2.0**-l / a for unit in units(p, self.unit, p.limit)[:2])  # of effect and harm
         theta, mu = s.effect / an, s.harm / an
         # L11, L12; where a denominator is at or below 0 they bound nothing: the start dose, and the largest dose.
         safe = xp.clip(gamma / xp.where(mu + e > 0, mu + e, xp.inf), a0, M)
@@ -71,7 +68,7 @@ class SafeBAILinear(Staged[StageState]):
             safe=xp.where(pulled, safe, s.safe),
             unsafe=xp.where(pulled, unsafe, s.unsafe),
             estimate=xp.where(pulled, safe * theta, s.estimate),
-            lower=xp.where(pulled, safe * (theta - e), s.lower),
-            upper=xp.where(pulled, unsafe * (theta + e), s.upper),
+            lower=xp.where(pulled, safe * (theta - e_f), s.lower),
+            upper=xp.where(pulled, unsafe * (theta + e_f), s.upper),
         )
         return self.next_epoch(settle(s, harm_at_start))

@@ -24,16 +24,17 @@ Readings of the pseudocode that keep the proof:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from array_api_compat import array_namespace
 
 from ..arrays import Array, like
-from ..problem import Problem, Shape, choice, number
+from ..problem import Problem, Shape, choice
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, stage
+from .staged import Staged, StageState, check_unit, stage, units
 
 Schedule = Literal["theory", "paper"]
 SAFE, CLIMB, BISECT, BACK, DONE = range(5)
@@ -57,16 +58,14 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
     """Algorithm 2 of the paper. schedule: theory (the default) or paper (a constant, without a guarantee)."""
 
     schedule: Schedule = "theory"
-    unit: float = (
-        1.0  # epsilon_l = unit * 2^-l; the paper has 1. Set it to the scale of the readings where that is far from 1.
-    )
+    unit: float | str = "auto"  # epsilon_l = unit * 2^-l; the paper has 1. "auto": sqrt(10) sigma, which is 1 there
 
     name: ClassVar[str] = "safebai-monotonic"
     shape: ClassVar[Shape] = "monotonic"
 
     def __post_init__(self) -> None:
         choice("schedule", self.schedule, get_args(Schedule))
-        number("unit", self.unit, above=0)
+        check_unit(self.unit)
 
     @property
     def guarantee(self) -> bool:
@@ -82,10 +81,15 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
         )  # fmt: skip
         return self.estimate(s, a0)
 
-    def epsilon(self, s: MonotonicState) -> Array:
+    def units(self, p: Problem) -> tuple[float, float, float]:
+        return units(p, self.unit, math.sqrt(10) * p.noises[1].scale)
+
+    def epsilon(self, s: MonotonicState) -> tuple[Array, Array]:
+        """Of effect and harm."""
         xp = array_namespace(s.pulls)
-        eps: Array = self.unit * 2.0 ** -xp.astype(s.epoch, xp.float64)[:, None]
-        return eps
+        part = 2.0 ** -xp.astype(s.epoch, xp.float64)[:, None]
+        effect, harm, _ = self.units(s.problem)
+        return effect * part, harm * part
 
     def estimate(self, s: MonotonicState, dose: Array) -> MonotonicState:
         """Estimate(dose, N) for every arm that is not done with its epoch; t is handed out in arm order."""
@@ -97,7 +101,7 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
             if self.schedule == "theory"
             else xp.log(like(dose, 8**2 / p.delta))
         )
-        N = 2 * p.sigma**2 * log / self.epsilon(s) ** 2  # rounded up by `stage`
+        N = 2 * self.units(p)[2] ** 2 * log / self.epsilon(s)[1] ** 2  # rounded up by `stage`
         return stage(replace(s, t=t[:, -1]), dose, xp.where(pending, N, 0.0))
 
     def decide(self, s: MonotonicState) -> MonotonicState:
@@ -111,10 +115,12 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
         return self.end_of_epoch(s, e)
 
     def estimated(self, s: MonotonicState) -> Estimates:
-        xp, p, eps = array_namespace(s.pulls), s.problem, self.epsilon(s)
+        xp, p, (eps_f, eps) = array_namespace(s.pulls), s.problem, self.epsilon(s)
         n = xp.astype(xp.maximum(s.n, xp.ones_like(s.n)), xp.float64)
         f, g = s.effect / n, s.harm / n
-        return Estimates(s.want > 0, s.dose, f, g, eps, g - eps >= p.limit, like(f, p.largest), like(f, p.lipschitz))
+        return Estimates(
+            s.want > 0, s.dose, f, g, eps_f, eps, g - eps >= p.limit, like(f, p.largest), like(f, p.lipschitz)
+        )
 
     def safe_climb(self, s: MonotonicState, e: Estimates, here: Array) -> MonotonicState:
         """L9-L12: raise the safe dose while there is room above the noise floor."""
@@ -162,8 +168,8 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
         bounded = s.crossed | (s.a_u >= e.M)
         s = replace(
             s,
-            lower=xp.where(fresh, s.f_s - e.eps, s.lower),
-            upper=xp.where(fresh & bounded, s.f_u + e.eps, s.upper),
+            lower=xp.where(fresh, s.f_s - e.eps_f, s.lower),
+            upper=xp.where(fresh & bounded, s.f_u + e.eps_f, s.upper),
             unsafe=xp.where(fresh & s.crossed, s.a_u, s.unsafe),
             epoch=xp.where(ends[:, 0], s.epoch + 1, s.epoch),
             phase=xp.where(ends, SAFE, s.phase),
@@ -173,12 +179,13 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
 
 
 class Estimates(NamedTuple):
-    """What came back of every arm: f^ and g^ at the dose a, within eps; `above`: a is shown to be unsafe."""
+    """What came back of every arm: f^ and g^ at the dose a, within eps_f and eps; `above`: a is shown to be unsafe."""
 
     came: Array
     a: Array
     f: Array
     g: Array
+    eps_f: Array
     eps: Array
     above: Array
     M: Array

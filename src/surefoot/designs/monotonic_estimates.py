@@ -15,6 +15,8 @@ from array_api_compat import array_namespace, device
 from ..arrays import Array, like, put, rows
 from ..problem import Problem
 from .base import Cohort, Outcome
+from .recommend import Estimates
+from .settle import round_down
 
 RISE = 0.4  # of its Lipschitz constant: how fast harm is expected to rise before the pulls say how fast
 BEND = 0.2  # of its slope: by how much a line is expected to be off, for each unit of distance
@@ -128,3 +130,20 @@ def line(seen: Seen, y: Array, sigma: float, expected: Array, least: Array, most
     total = own + rest
     mean = (own * mine + rest * theirs) / xp.where(total > 0, total, 1.0)
     return mean, xp.where(total > 0, 1 / xp.sqrt(xp.where(total > 0, total, 1.0)), xp.inf), slope
+
+
+def seems(state: Any) -> Estimates | None:
+    """Where harm seems to reach the limit, as far as doses may be given; by the estimates of the policy, if any."""
+    guess = getattr(state.memory, "guess", None)
+    if not isinstance(guess, Guess):
+        return None
+    xp, p = array_namespace(state.base), state.problem
+    dose = round_down(p, xp.minimum(guess.crossing, state.base))
+    off = dose - guess.crossing
+    effect = xp.where(state.n > 0, guess.value + guess.gain[..., -1] * off, -xp.inf)
+    harm = guess.harm[..., -1] + guess.rise[..., -1] * off
+    ends = (
+        (y - 1.96 * error[..., -1], y + 1.96 * error[..., -1])
+        for y, error in ((effect, guess.effect_error), (harm, guess.harm_error))
+    )
+    return Estimates(dose, effect, harm, *ends)

@@ -16,12 +16,13 @@ from typing import ClassVar, NamedTuple
 
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array, like, pick, put, rows
+from ..arrays import Array, floats, like, pick, put, rows
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
+from .monotonic_cells import down, table, up
 from .monotonic_estimates import HIGH, LOW, Guess, guess, keep, nothing
-from .monotonic_evidence import MonotonicState, down, up
+from .monotonic_evidence import MonotonicState
 from .settle import round_down, wanted
 
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
@@ -123,7 +124,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
 
     def sizes(self, s: MonotonicState, now: Now) -> Array:
         """A part of the pulls that are near; and at a new place, enough for a first look."""
-        xp, g, n = array_namespace(s.base), s.memory.guess, xp_float(s.n)
+        xp, g, n = array_namespace(s.base), s.memory.guess, floats(s.n)
         count = xp.where(now.leads, g.count[..., LOW], g.count[..., HIGH])
         low, high = self.margins(s, now.x, LOW), self.margins(s, now.x + (s.problem.tolerance or 0.0), HIGH)
         margin = xp.where(now.leads, xp.minimum(*low), xp.minimum(*high))
@@ -154,7 +155,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         high = xp.take(pick(g.effect[..., LOW], now.leader), row, axis=0)
         width = xp.maximum(xp.abs(high - low), rows(g.effect_error[..., HIGH], settled)[:, None])
         x = xp.minimum(low, high) + width * like(low, LEVELS)
-        weak = down(s, row, arm, x + far, False) + up(s, row, xp.take(now.leader, row), x, False)
+        mine, theirs = (table(s.doses, s.at, row, k) for k in (arm, xp.take(now.leader, row)))
+        weak = down(p, mine, x + far, False) + up(p, theirs, x, False)
         x = put(xp.zeros_like(s.base), settled, pick(x, xp.argmin(weak, axis=1))[:, 0])
         h, e = self.margins(s, x + far, HIGH)
         own = xp.where(g.crossing >= like(x, p.largest), e, xp.minimum(h, e))
@@ -237,8 +239,3 @@ class MonotonicPolicy(Policy[MonotonicState]):
         near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
         return xp.where(~leads & (effect < best), size, xp.nan), xp.where(leads, size, xp.nan)
-
-
-def xp_float(n: Array) -> Array:
-    xp = array_namespace(n)
-    return xp.astype(n, xp.float64)

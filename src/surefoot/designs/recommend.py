@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from array_api_compat import array_namespace, device
 
@@ -38,7 +38,9 @@ class Estimates:
     harm: Array
     effect_interval: tuple[Array, Array]
     harm_interval: tuple[Array, Array]
-    values: tuple[Array, Array, Array] | None = None  # see `worth`; None: it follows from the others
+    values: tuple[Array, Array, Array] | None = field(
+        default=None, kw_only=True
+    )  # see `worth`; None: it follows from the others
 
 
 @dataclass(frozen=True, kw_only=True)

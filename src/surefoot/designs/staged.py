@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
 
 from ..arrays import Array
+from ..problem import Problem, number
 from .base import RUNNING, Cohort, Design, Outcome, State, select
 
 
@@ -54,6 +55,21 @@ class Staged(Design[T]):
             return s
         decided = self.decide(replace(s, rounds=s.rounds + 1))
         return decided if bool(xp.all(complete)) else select(complete, decided, s)
+
+
+def units(p: Problem, unit: Any, auto: float) -> tuple[float, float, float]:
+    """epsilon_l 2^l of effect and of harm, and the sigma that goes with the latter. "auto": `auto` of the harm, and of
+    the effect as many sigmas as that, so that no number depends on the units of doses and readings; else the same for
+    both, with the larger sigma, as in the paper. Twelve digits: an instance of the paper has 1, and no hair less."""
+    if unit != "auto":
+        return unit, unit, p.sigma
+    effect, harm = (noise.scale for noise in p.noises)
+    return float(f"{auto * effect / harm:.12g}"), float(f"{auto:.12g}"), harm
+
+
+def check_unit(unit: Any) -> None:
+    if unit != "auto":
+        number('unit (a number, or "auto")', unit, above=0)
 
 
 def stage(s: T, dose: Array, want: Array) -> T:

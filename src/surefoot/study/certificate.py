@@ -13,6 +13,7 @@ from typing import Any
 from ..designs.base import STANDINGS
 from ..problem import Problem
 from .ahead import tipping
+from .blocks import MANY
 from .fold import View
 from .page import g, page
 from .published import plain
@@ -174,6 +175,12 @@ def _not_covered(view: View) -> list[str]:
             "Who is the best arm, should drop-outs have depended on their readings (see the tipping points); safety "
             + ("is covered even then, since drop-outs count as harmed." if binary else "is not covered then either.")
         )
+    if view.setup.get("blocks"):
+        found.append("Drift within a cohort: blocks do not say who came first, so that no watch looks for it.")
+    if view.problem.squares:
+        found.append(
+            "What the watches would see: they rest on sigmas, and are silent on readings whose sigma is not known."
+        )
     return found
 
 
@@ -193,9 +200,16 @@ def _assumptions(view: View) -> list[str]:
         + ("may depend on each other." if p.signals == "any" else "do not depend on each other."),
         "Subjects take the assignments in any way that does not look at what their readings would be.",
     ]
-    if view.setup["voids"] == "worst":
+    if view.setup.get("pipeline", 1) > 1:
         found.append(
-            "Drop-outs count as the worst reading (harm 1, effect 0), so safety needs no assumption about them; who is "
+            "Harms counted when all of a cohort were in, effects when all were in, in the order of the cohorts: who "
+            "answers early may differ from who answers late."
+        )
+    if view.setup["voids"] == "worst":
+        effect, harm = view.setup["worst"]
+        found.append(
+            f"Drop-outs count as the worst reading (harm {harm:g}, effect {effect:g}), so safety needs no assumption "
+            "about them; who is "
             "the best arm does."
         )
     elif any(e.kind == "voided" for e in view.notes):
@@ -255,6 +269,10 @@ def _deviations(view: View) -> list[dict[str, Any]]:
         for arm, n in enumerate(given.n if corrected else ()):
             if n and (no := theorem.refusal(arm, given.dose[arm])):
                 said = f"not certified by the corrected evidence: {no}"
+                found.append(_deviation(view, given.number, arm, given.dose[arm], said))
+        for subject, arm in given.subjects() if given.blocks else ():
+            if (came := view.block.get(subject, {}).get("n", 0)) > MANY * given.n[arm]:
+                said = f"{came:,} subjects were told as a block of {given.n[arm]:,}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
         for subject, arm in given.subjects() if view.other else ():
             if (dose := view.other.get(subject)) is not None:

@@ -14,6 +14,8 @@ does. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
 
 from __future__ import annotations
 
+import copy
+import functools
 import gc
 import hashlib
 import json
@@ -25,20 +27,34 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
 NAN = math.nan
+EFFECT, HARM = 0, 1
+READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
+SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
+VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
+WIDER = [
+    0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)
+]  # bets that squares are small
 
-Came = tuple[int, float, float]  # how many readings, sum of effects, sum of harms
+Came = tuple[float, ...]  # how many readings, sum of effects, sum of harms; and where sigma is not known their squares
 Sums = dict[tuple[int, float], Came]  # by arm and dose
 Stakes = Sequence[float | None] | None  # of an arm
 
 
 class Broken(ValueError):
     """Something that does not follow."""
+
+
+def not_a_number(name: str) -> float:
+    raise Broken(f"{name} is no number that a study may hold")
+
+
+QUOTE, DECODE = json.encoder.encode_basestring_ascii, json.JSONDecoder(parse_constant=not_a_number).decode
 
 
 class Event(NamedTuple):
@@ -58,12 +74,13 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.payload)
+        found: dict[str, Any] = DECODE(self.payload)
         return found
 
     def seal(self) -> str:
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        return hashlib.sha256(json.dumps(list(self[:-1]), ensure_ascii=True).encode()).hexdigest()
+        parts = [QUOTE(x) if type(x) is str else "null" if x is None else str(x) for x in self[:-1]]
+        return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
 
 
 def broken_link(events: Sequence[Event]) -> tuple[int, str] | None:
@@ -95,13 +112,16 @@ def near(a: float, b: float) -> bool:
 class Given:
     """A cohort that was released: which subjects get which arm at which dose."""
 
-    def __init__(self, number: int, first: int, data: Mapping[str, Any], seed: int, at: str = "", seq: int = 0):
+    def __init__(self, number: int, first: int, data: Mapping[str, Any], seed: int, at: str = "", seq: int = 0,
+                 blocks: bool = False):  # fmt: skip
         self.number, self.first, self.seed, self.at, self.seq = number, first, seed, at, seq
         self.dose: list[float] = data["dose"]
         self.n: list[int] = data["n"]
         self.stakes: list[Any] = data.get("stakes") or [None] * len(self.n)
         self.certified: list[float | None] = data.get("certified") or [None] * len(self.n)
-        self.size = self.left = sum(self.n)  # left: readings that have not come
+        self.blocks = blocks  # whether all subjects of an arm are told as one
+        self.size = self.left = self.harms = sum(map(bool, self.n) if blocks else self.n)
+        # left: readings that have not come; harms: of which not even the harm has
         self.later: dict[int, int] = {}  # subject who took the place of one who dropped out -> arm
         self.closed = self.withdrawn = False
         self.came: Sums = {}  # what came back, by arm and dose given; known once it is closed
@@ -109,7 +129,7 @@ class Given:
     @cached_property
     def arms(self) -> list[int]:
         """In the order of subjects, which the seed decides."""
-        arms = [arm for arm, n in enumerate(self.n) for _ in range(n)]
+        arms = [arm for arm, n in enumerate(self.n) for _ in range(min(n, 1) if self.blocks else n)]
         draw = random.Random(f"surefoot {self.seed} {self.number}").random  # Python promises that these never change
         keys = [draw() for _ in arms]
         return [arms[k] for k in sorted(range(self.size), key=keys.__getitem__)]
@@ -132,6 +152,8 @@ class Record:
         self.cohorts: list[Given] = []
         self.effect, self.harm = array("d", [NAN]), array("d", [NAN])  # by subject, from 1 on
         self.other: dict[int, float] = {}  # subject -> the dose given, where it is not the one assigned
+        self.block: dict[int, dict[str, float]] = {}  # of a block: n, and how its effects and harms vary
+        self.done = 0  # so many cohorts are evidence, one after the other
         self.gone: dict[int, str] = {}  # subject who dropped out -> open, counts (as a reading), replaced
         self.later: dict[int, Given] = {}  # subjects who took over from one who dropped out -> their cohort
         self.paused: list[Event] = []  # since the last resume; empty while running
@@ -156,11 +178,16 @@ class Record:
         self.seed: int = data["seed"]
         need(data["theorem"]["name"] in THEOREMS, "the theorem is not known to this checker:", data["theorem"]["name"])
         self.theorem = self._fresh()
+        self.pipeline: int = data.get("pipeline", 1)
+        noise = data["problem"]["noise"]
+        noises = [noise.get(key, noise) for key in READINGS]
+        self.squares = any("guess" in each or each.get("spread") for each in noises)
 
     def _opened(self, event: Event, data: dict[str, Any]) -> None:
-        runs = not (self.paused or self.stopped or self.open)
-        need(runs, "a cohort is opened only while the study runs and no other is open")
-        given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.at, event.seq)
+        runs = not (self.paused or self.stopped) and self.free
+        need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
+        blocks = bool(self.setup.get("blocks"))
+        given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.at, event.seq, blocks)
         need(given.size >= 1 and min(given.n) >= 0, "a cohort has at least one assignment")
         self.cohorts.append(given)
         self._more(given.size)
@@ -176,9 +203,13 @@ class Record:
         effect, harm = data.get("effect"), data.get("harm")
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
         need(event.reason is not None or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
+        need(all(map(math.isfinite, data.values())), subject, "has a reading that is not finite")
+        if given.blocks:
+            self._told_block(subject, data)
         if harm is not None:
             need(math.isnan(self.harm[subject]), subject, "was told before")
             self.harm[subject] = harm
+            given.harms -= 1
         if effect is not None:
             need(math.isnan(self.effect[subject]), subject, "was told before")
             self.effect[subject] = effect
@@ -189,17 +220,32 @@ class Record:
             given.left -= 1
             if given.closed:
                 self.again(given)  # a late reading of an assignment that had been withdrawn
-            elif not given.left:
-                self.close(given)
+            else:
+                self.settle()
+
+    def _told_block(self, subject: int, data: dict[str, Any]) -> None:
+        """A block's n, once and at least 1, and where sigma is not known how its readings vary."""
+        block = self.block.setdefault(subject, {})
+        fresh = {key: data[key] for key in ("n", *SPREADS) if key in data}
+        need(not fresh.keys() & block.keys(), subject, "was told before")
+        block |= fresh
+        need(type(block.get("n")) is int and block["n"] >= 1, subject, "is a block: it needs an n of at least 1")
+        good = all(fresh.get(key, 0.0) >= 0 and (key in fresh or not self.squares or data.get(key[:-7]) is None)
+                   for key in SPREADS)  # fmt: skip
+        need(good, subject, "does not say how its readings vary")
 
     def _corrected(self, event: Event, data: dict[str, Any]) -> None:
         subject, given = data["id"], self.find(data["id"])
         usual = given.dose[given.arm(subject)]
         was = {"effect": self.effect[subject], "harm": self.harm[subject], "dose": self.other.get(subject, usual)}
+        was |= (block := self.block.get(subject, {}))
         true = data["was"] and all(was[key] == x for key, x in data["was"].items())
         need(event.reason and true, "a correction has a reason, and says what was told before")
         need(self.plausible(data) or data.get("confirmed"), subject, "is not plausible, and nobody confirmed it")
-        self.effect[subject], self.harm[subject], dose = (data.get(key, x) for key, x in was.items())
+        need(all(math.isfinite(data.get(key, 0.0)) for key in was), subject, "has a reading that is not finite")
+        block |= {key: data[key] for key in block if key in data}
+        need(block.get("n", 1) >= 1, subject, "is a block: it needs an n of at least 1")
+        self.effect[subject], self.harm[subject], dose = (data.get(key, was[key]) for key in ("effect", "harm", "dose"))
         self.other.pop(subject, None)
         if dose != usual:
             self.other[subject] = dose
@@ -221,9 +267,8 @@ class Record:
         for subject in [s for s, how in self.gone.items() if how == "open"]:
             given = self.find(subject)
             self.gone[subject], self.effect[subject], self.harm[subject] = "counts", effect, harm
-            given.left -= 1
-            if not given.left and not given.closed:
-                self.close(given)
+            given.left, given.harms = given.left - 1, given.harms - 1
+        self.settle()
 
     def _paused(self, event: Event, data: dict[str, Any]) -> None:
         self.paused.append(event)
@@ -245,7 +290,7 @@ class Record:
     def _closed(self, event: Event, data: dict[str, Any]) -> None:
         need(self.open, "no cohort is open")
         self.cohorts[-1].withdrawn = True
-        self.close(self.cohorts[-1])
+        self.settle()
 
     def _ended(self, event: Event, data: dict[str, Any]) -> None:
         need(not self.paused and not self.stopped, "nothing is concluded in a pause, or after a stop")
@@ -255,6 +300,12 @@ class Record:
     @property
     def open(self) -> Given | None:
         return self.cohorts[-1] if self.cohorts and not self.cohorts[-1].closed else None
+
+    @property
+    def free(self) -> bool:
+        """Whether another cohort may be opened: none is open, or all harms are in and few cohorts lack effects."""
+        last = self.open
+        return last is None or (not last.harms and len(self.cohorts) - self.done < self.pipeline)
 
     def find(self, subject: int) -> Given:
         """The cohort of a subject."""
@@ -268,9 +319,18 @@ class Record:
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
 
+    def count(self) -> int:
+        """How many readings there are."""
+        return sum(int(self.block[s]["n"]) if s in self.block else 1
+                   for s in range(1, len(self.harm)) if self.complete(s))  # fmt: skip
+
     def plausible(self, data: Mapping[str, Any]) -> bool:
-        ranges = self.setup["plausible"] or {}
-        return all(low <= data.get(key, low) <= high for key, (low, high) in ranges.items())
+        """Whether a reading, or the mean of a block, is in the range in which readings are expected."""
+        ranges = self.setup["plausible"]
+        if not ranges:
+            return True
+        n = data.get("n") or self.block.get(data["id"], {}).get("n", 1)
+        return all(low <= data.get(key, n * low) / n <= high for key, (low, high) in ranges.items())
 
     def sums(self, given: Given) -> Sums:
         """What came back of a cohort, summed exactly, so that the order in which it came does not matter."""
@@ -278,15 +338,53 @@ class Record:
         for subject, arm in given.subjects():
             if self.complete(subject):
                 lists.setdefault((arm, self.other.get(subject, given.dose[arm])), []).append(subject)
-        effect, harm = self.effect.__getitem__, self.harm.__getitem__
-        return {at: (len(s), math.fsum(map(effect, s)), math.fsum(map(harm, s))) for at, s in lists.items()}
+        return {at: self._summed(given, s) for at, s in lists.items()}
+
+    def _summed(self, given: Given, subjects: Sequence[int], harm: bool = False) -> Came:
+        """Of these subjects; or of their `harm` alone."""
+        readings = [[0.0 if harm and values is self.effect else values[s] for s in subjects]
+                    for values in (self.effect, self.harm)]  # fmt: skip
+        totals = [math.fsum(x) for x in readings]
+        if given.blocks:
+            blocks = [self.block[s] for s in subjects]  # one: an arm has one block in a cohort
+            spread = [math.fsum(b.get(key, 0.0) for b in blocks) for key in SPREADS] if self.squares else []
+            return sum(int(b["n"]) for b in blocks), *totals, *spread
+        n = len(subjects)
+        spread = [math.fsum((x - total / n) ** 2 for x in each) for each, total in zip(readings, totals, strict=True)]
+        return n, *totals, *(spread if self.squares else ())
+
+    def harms(self, given: Given) -> Sums:
+        """The same of a cohort whose effects are awaited: its harms, once all of them are in."""
+        lists: dict[tuple[int, float], list[int]] = {}
+        for subject, arm in given.subjects():
+            if self.harm[subject] == self.harm[subject] and self.gone.get(subject, "counts") == "counts":
+                lists.setdefault((arm, self.other.get(subject, given.dose[arm])), []).append(subject)
+        return {at: self._summed(given, s, True) for at, s in lists.items()}
+
+    def pending(self) -> list[Given]:
+        """Cohorts whose harms are in and whose effects are awaited, in their order."""
+        return list(takewhile(lambda given: not given.harms, self.cohorts[self.done :]))
+
+    def ahead(self) -> Theorem:
+        """What is proved with the harms of cohorts whose effects are awaited. Only its doses are used: they rest on
+        harms alone, which count in the order of the cohorts, by stakes that were fixed before."""
+        pending = self.pending()
+        found = copy.deepcopy(self.theorem) if pending else self.theorem
+        for given in pending:
+            found.take(given, self.harms(given))
+        return found
 
     # The evidence
     def _fresh(self) -> Theorem:
         return THEOREMS[self.setup["theorem"]["name"]](self.setup["problem"], self.setup["options"])
 
+    def settle(self) -> None:
+        """Cohorts that are complete (or what is missing was withdrawn) are evidence, in the order they were opened."""
+        while self.done < len(self.cohorts) and (not (given := self.cohorts[self.done]).left or given.withdrawn):
+            self.close(given)
+            self.done += 1
+
     def close(self, given: Given) -> None:
-        """The cohort is complete (or what is missing was withdrawn): its readings are evidence."""
         given.closed, given.came = True, self.sums(given)
         self.theorem.take(given)
 
@@ -297,18 +395,23 @@ class Record:
 
     def replay(self) -> Iterator[tuple[Given | None, Theorem]]:
         """Each cohort with what was proved before it, by what is known now; at last None and what is proved now."""
-        theorem = self._fresh()
+        theorem, ahead = self._fresh(), None
         for given in self.cohorts:
-            theorem.publish(given.dose, given.stakes)
-            yield given, theorem
+            now = ahead or theorem
+            now.publish(given.dose, given.stakes)
+            yield given, now
             if given.closed:
                 theorem.take(given)
+            elif not given.harms:  # what was known of doses before the next: its effects are awaited
+                ahead = copy.deepcopy(now)
+                ahead.take(given, self.harms(given))
         yield None, theorem
 
     def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
         """Why a cohort may not be released now; None where it may."""
-        self.theorem.publish(dose, stakes)
-        return "; ".join(filter(None, (self.theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
+        theorem = self.ahead()
+        theorem.publish(dose, stakes)
+        return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
 
     def unfounded(self, ending: Mapping[str, Any]) -> str | None:
         """Why an ending does not follow from the readings; None where it does. `out`: after which cohort an arm was."""
@@ -345,24 +448,71 @@ class Theorem:
     certified: Callable[[int], float]  # the largest dose of an arm that may be given
     harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
     refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
+    UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
 
     def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+        self.weight = [[1.0, 1.0] for _ in problem["arms"]]  # how much an effect and a harm of an arm count
+        self.seen = [[[0.0, 0.0], [0.0, 0.0]] for _ in problem["arms"]]  # squares: how many, and their sum
+        noises = [problem["noise"].get(key, problem["noise"]) for key in READINGS]
+        self.guessed, self.units = ["guess" in noise for noise in noises], [(0.0, 1.0)] * 2
+        self.varying = [bool(noise.get("spread")) for noise in noises]  # bounded, and how they vary is bet on
+        if self.UNITS:
+            problem = self.within(problem, noises)
         self.problem, self.delta = problem, float(problem["delta"])
         self.arms: list[dict[str, Any]] = problem["arms"]
         self.d, self.limit = len(self.arms), float(problem["limit"])
         self.ceiling, self.tolerance = self.limit + problem.get("slack", 0.0), float(problem.get("tolerance", 0.0))
-        noises = [problem["noise"].get(key, problem["noise"]) for key in ("effect", "harm")]
+        noises = [problem["noise"].get(key, problem["noise"]) for key in READINGS]
         self.binary = [noise["kind"] == "bernoulli" for noise in noises]
-        self.sigma = [0.5 if noise["kind"] == "bernoulli" else float(noise["sigma"]) for noise in noises]
+        self.sigma = [0.5 * (noise["high"] - noise["low"]) if noise["kind"] == "bounded" else 0.5 if binary
+                      else float(noise.get("sigma") or noise["guess"])
+                      for noise, binary in zip(noises, self.binary, strict=True)]  # fmt: skip
+
+    def within(self, problem: Mapping[str, Any], noises: list[Any]) -> dict[str, Any]:
+        """The problem as its evidence has it: bounded readings in [0, 1], where bets on binary ones hold for them, and
+        less delta where sigmas have to be shown."""
+        found = {**problem, "delta": problem["delta"] * (1 - SIGMA * any(self.guessed))}
+        for r, noise in enumerate(noises):
+            for arm in self.weight if self.guessed[r] else ():
+                arm[r] = 0.0
+            if noise["kind"] == "bounded":
+                self.units[r] = noise["low"], (wide := noise["high"] - noise["low"])
+                if r == HARM:
+                    found["limit"] = (problem["limit"] - noise["low"]) / wide
+                    found["arms"] = [{**arm, "lipschitz": arm.get("lipschitz", 1.0) / wide} for arm in problem["arms"]]
+                key = "slack" if r == HARM else "tolerance"
+                found |= {key: problem[key] / wide} if key in problem else {}
+        kinds = [{"kind": "bernoulli"} if noise["kind"] == "bounded" else noise for noise in noises]
+        return found | {"noise": dict(zip(READINGS, kinds, strict=True))}
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Stakes]) -> None:
         """A cohort with these doses and stakes is to be released."""
 
-    def take(self, given: Given) -> None:
+    def take(self, given: Given, came: Sums | None = None) -> None:
         """What came back of a cohort: first the doses that were given instead of the one assigned, without stakes."""
+        came = given.came if came is None else came
         for arm, (main, stakes) in enumerate(zip(given.dose, given.stakes, strict=True)):
-            for dose in sorted((a for i, a in given.came if i == arm), key=lambda a: (a == main, a)):
-                self.bet(arm, dose, given.came[arm, dose], stakes if dose == main else None)
+            for dose in sorted((a for i, a in came if i == arm), key=lambda a: (a == main, a)):
+                n, *totals = came[arm, dose][:3]
+                scaled = [(x - n * low) / wide for x, (low, wide) in zip(totals, self.units, strict=True)]
+                wide = [q / wide**2 for q, (_, wide) in zip(came[arm, dose][3:], self.units, strict=False)]
+                self.bet(
+                    arm, dose, (n, *scaled, *(wide if any(self.varying) else ())), stakes if dose == main else None
+                )
+                self.spread(arm, n, came[arm, dose][3:])
+
+    def spread(self, arm: int, n: float, squares: Sequence[float]) -> None:
+        """Upper bounds on the sigmas that are not known, by how readings vary within a cohort ("Readings" in
+        docs/guarantees.md), and so for how many readings of the guessed sigma one counts."""
+        goal = math.log(len(WIDER) * max(sum(self.guessed), 1) * self.d / (SIGMA / (1 - SIGMA) * self.delta))
+        for r, new in enumerate(squares):
+            if self.guessed[r] and n > 1:
+                add(self.seen[arm][r], (n - 1, new))
+                free, q = self.seen[arm][r]
+                rest = [(0.5 * free * math.log1p(2 * g), g * q) for g in WIDER]
+                if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
+                    y = descend(y, 3, goal, functools.partial(falling, rest))
+                    self.weight[arm][r] = max(self.weight[arm][r], self.sigma[r] ** 2 * y)
 
     def out(self, arm: int, named: int | None = None) -> bool:
         """Whether it is proved that an arm is not the best, or has no safe dose; or, where another arm is `named`, that
@@ -394,17 +544,15 @@ class Theorem:
         return f"{here} is not certified: {most:.9g} is the largest dose that the readings before it allow"
 
 
-EFFECT, HARM = 0, 1
-
-
 class Shown(NamedTuple):
-    """Means of one arm at one dose, each within `radius` of the truth."""
+    """Means of one arm at one dose; harm is within `radius` of the truth, the effect within `error`."""
 
     dose: float
     n: int
     effect: float
     harm: float
     radius: float
+    error: float
 
 
 class Staged(Theorem):
@@ -415,39 +563,49 @@ class Staged(Theorem):
     than were asked for are set aside. A number that is used again (after a correction) replaces what had it before.
     """
 
+    UNITS = False
     lower: Callable[[int], float]  # bounds on the value of an arm
     upper: Callable[[int], float]
 
     def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
         super().__init__(problem, options)
         self.shown: dict[tuple[int, int], Shown] = {}  # by number and arm
-        self.part: dict[tuple[int, int], tuple[float, int, float, float]] = {}  # a stage that is under way
-        self.weight = self.d if problem["shape"] == "linear" else 1
+        self.part: dict[tuple[int, int], tuple[float, float, float, float]] = {}  # a stage that is under way
+        self.union = self.d if problem["shape"] == "linear" else 1
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Any]) -> None:
-        first = min((staked[1] for staked in stakes if staked), default=math.inf)
+        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
+        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
+        numbers = staked[1::2]
+        need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
+        first = min(numbers, default=math.inf)
         self.shown = {
             (number, arm): x
             for (number, arm), x in self.shown.items()
             if number < first or (stakes[arm] == [x.n, number] and x.dose == dose[arm])
         }
+        self.part = {  # of a stage that was begun anew nothing is kept
+            (number, arm): x
+            for (number, arm), x in self.part.items()
+            if stakes[arm] and stakes[arm][1] == number and x[0] == dose[arm]
+        }
 
-    def take(self, given: Given) -> None:
+    def take(self, given: Given, came: Sums | None = None) -> None:
         if not given.withdrawn:  # a stage is whole or nothing
-            super().take(given)
+            super().take(given, came)
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Any) -> None:
         if stakes is None:
             return
         (want, number), (more, effect, harm) = stakes, came
-        had = self.part.get((number, arm), (dose, 0, 0.0, 0.0))
-        had = had if had[0] == dose else (dose, 0, 0.0, 0.0)
-        n, effect, harm = had[1] + more, had[2] + effect, had[3] + harm
+        _, had, *sums = self.part.get((number, arm), (dose, 0, 0.0, 0.0))
+        n, effect, harm = had + more, sums[0] + effect, sums[1] + harm
         if n < want:
             self.part[number, arm] = dose, n, effect, harm
         elif n == want:
-            radius = max(self.sigma) * math.sqrt(2 * math.log(8 * self.weight * number**2 / self.delta) / want)
-            self.shown[number, arm] = Shown(dose, want, effect / want, harm / want, radius)
+            unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / want)
+            error, radius = (sigma * unit for sigma in self.sigma)
+            self.shown[number, arm] = Shown(dose, want, effect / want, harm / want, radius, error)
             self.part.pop((number, arm), None)
 
     def of(self, arm: int) -> list[Shown]:
@@ -463,19 +621,22 @@ class SafeBAILinear(Staged):
     """Lemma 1 of the paper; the number is that of the epoch. Effect and harm are slopes times the dose."""
 
     def certified(self, arm: int) -> float:
-        found = [self.limit * x.dose / top for x in self.of(arm) if (top := x.harm + x.radius) > 0]
-        return self.rounded(arm, min(max([self.arms[arm]["start"], *found]), self.largest(arm)))
+        start, most = self.arms[arm]["start"], self.largest(arm)
+        none = most if math.isfinite(most) else start  # where there is shown to be no harm
+        tops = [(x.dose, x.harm + x.radius) for x in self.of(arm)]
+        found = [self.limit * dose / top if top > 0 else none for dose, top in tops]
+        return self.rounded(arm, min(max([start, *found]), most))
 
     def lower(self, arm: int) -> float:
         safe = self.certified(arm)
-        return max((safe * (x.effect - x.radius) / x.dose for x in self.of(arm)), default=-math.inf)
+        return max((safe * (x.effect - x.error) / x.dose for x in self.of(arm)), default=-math.inf)
 
     def upper(self, arm: int) -> float:
         top, values = self.largest(arm), []
         for x in self.of(arm):
             low = (x.harm - x.radius) / x.dose
             most = self.rounded(arm, max(min(self.limit / low, top) if low > 0 else top, self.arms[arm]["start"]))
-            values.append(most * (x.effect + x.radius) / x.dose)
+            values.append(most * (x.effect + x.error) / x.dose)
         return min(values, default=math.inf)
 
     def harmful(self, arm: int) -> bool:
@@ -493,12 +654,12 @@ class SafeBAIMonotonic(Staged):
 
     def lower(self, arm: int) -> float:
         safe = self.certified(arm, self.limit)
-        held = [x.effect - x.radius for x in self.of(arm) if x.dose <= safe + CLOSE * abs(safe)]
+        held = [x.effect - x.error for x in self.of(arm) if x.dose <= safe + CLOSE * abs(safe)]
         return max(held, default=-math.inf)
 
     def upper(self, arm: int) -> float:
         over = min((x.dose for x in self.of(arm) if x.harm - x.radius >= self.limit), default=self.largest(arm))
-        return min((x.effect + x.radius for x in self.of(arm) if x.dose >= over), default=math.inf)
+        return min((x.effect + x.error for x in self.of(arm) if x.dose >= over), default=math.inf)
 
     def harmful(self, arm: int) -> bool:
         return any(x.dose <= self.arms[arm]["start"] and x.harm - x.radius > self.limit for x in self.of(arm))
@@ -582,6 +743,11 @@ def descend(
     return x
 
 
+def falling(rest: Sequence[tuple[float, float]], y: float) -> list[tuple[float, float]]:
+    """Lines that fall, and their slopes."""
+    return [(e - s * y, -s) for e, s in rest]
+
+
 def rate(n: float, total: float, goal: float, sign: int, atoms: Atoms) -> float:
     """A bound on the mean of n binary readings: from below, or from above if sign is -1."""
     rest = [(math.exp(sign * g) - 1, w + sign * g * total) for g, w in atoms]
@@ -626,19 +792,22 @@ class SurefootLinear(Theorem):
         if not 0 < dose <= self.largest(arm) * (1 + CLOSE):
             return
         a, (n, effect, harm) = dose / self.arms[arm]["start"], came
-        add(self.data[arm], (n, n * a, harm, n * a * a, a * harm / self.sz))
+        share, least = self.weight[arm][HARM], min(self.weight[arm])
+        add(self.data[arm], (n, n * a, harm, share * n * a * a, share * a * harm / self.sz))
         staked = [x if x is not None and 1e-50 < x < 1e50 else 0.0 for x in stakes or ()]
         for k, stake in enumerate(staked if dose <= self.safe[arm] * (1 + CLOSE) else ()):
             if stake and (k in (self.OWN, self.LED, self.SHARED + arm) or staked[self.LED]):  # others': if it leads
                 w = a * stake
-                more = n * w * w, w * effect / self.sy, w * harm / self.sz, n * w * a, n, n * a, effect
-                add(self.bets[arm][k], more)
+                more = n * w * w, w * effect / self.sy, w * harm / self.sz, n * w * a
+                add(self.bets[arm][k], (*(least * x for x in more), n, n * a, effect))
         self.certify(arm)
 
     def certify(self, arm: int) -> None:
         """Lemma 2: bounds on the slope of the harm. What was shown once stays shown."""
         high, low = (math.log(self.d / (share * self.delta)) for share in (0.3, 0.05))
         n, dose, total, v, z = self.data[arm]
+        if v <= 0:
+            return
         if self.binary[HARM]:
             upper, lower = rate(n, total, high, -1, LOWERED), rate(n, total, low, 1, RAISED)
             upper, lower = (x * n / dose / self.sz for x in (upper, lower))
@@ -761,14 +930,17 @@ class Joint(Theorem):
 
     def wager(self, reading: int, sums: Sequence[float], x: float, sign: int, atoms: Atoms) -> float:
         """Log of the wealth of bets that a mean is above x (below it). Sums of weight^2, weight, weight * reading."""
-        v, w, total = sums
-        if self.binary[reading]:
+        v, w, total, *square = sums
+        if self.binary[reading] and not self.varying[reading]:
             return log_odds(total, v, x, sign, atoms)
+        if self.binary[reading]:  # half of the stake is on bets that learn how bounded readings vary
+            bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
+            return either(log_odds(total, v, x, sign, atoms), log_sum(bets) - math.log(len(VARY)), 0.5)
         return log_mixture(sign * (total - x * w) / self.sigma[reading], v, atoms)
 
     def effects(self, parts: Sequence[Sequence[float]], x: float, sign: int) -> float:
         """The same of the effects of several doses together."""
-        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 3
+        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 4
         return self.wager(EFFECT, pooled, x, sign, self.prior)
 
 
@@ -821,9 +993,11 @@ class SurefootMonotonic(Joint):
         rungs, top, slope = self.rungs[arm], self.largest(arm), self.arms[arm].get("lipschitz", 1.0)
         for j in range(self.RUNGS):
             rung = top if j == self.RUNGS - 1 else min(self.base[arm] + self.step[arm] * (j + 1), top)
-            rungs[j] += self.harm_bet(came, self.ceiling - slope * max(rung - dose, 0.0), guess, -1)
+            rungs[j] += self.weight[arm][HARM] * self.harm_bet(
+                came, self.ceiling - slope * max(rung - dose, 0.0), guess, -1
+            )
         goal = math.log(self.d / (0.35 * self.delta))
-        passed = next((j for j, x in enumerate(rungs) if x < goal), self.RUNGS)
+        passed = next((j for j, x in enumerate(rungs) if not x >= goal), self.RUNGS)
         self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
         self.regrid(arm, passed, 1.0)
 
@@ -842,14 +1016,15 @@ class SurefootMonotonic(Joint):
         """Lemma 5: the bets that these pulls make in the verdict."""
         n, effect, _ = came
         below, above = (x if x is not None and 1e-60 < x < 1e60 else 0.0 for x in sizes)
-        over, under = (self.harm_bet(came, self.limit, guess, sign) for sign in (1, -1))
+        weight, share = self.weight[arm]
+        over, under = (share * self.harm_bet(came, self.limit, guess, sign) for sign in (1, -1))
         if self.arms[arm].get("levels") and dose not in self.arms[arm]["levels"]:
             under = 0.0  # between levels a dose above the largest safe one may be safe too
         harms, *effects = self.at[arm].setdefault(dose, ([0.0] * 2, [0.0] * 3, [0.0] * 3))
         add(harms, (over, under if above else 0.0))
         for size, sums in zip((below, above), effects, strict=True):
             size = float(size > 0) if self.binary[EFFECT] else size
-            add(sums, (n * size**2, n * size, size * effect))
+            add(sums, (weight * n * size**2, weight * n * size, weight * size * effect))
 
     def harmful(self, arm: int) -> bool:
         over = [bets[0][0] for dose, bets in self.at[arm].items() if dose <= self.arms[arm]["start"]]
@@ -896,7 +1071,9 @@ class SurefootLevels(Joint):
         super().__init__(problem, options)
         places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
         self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
-        self.bets = [[[[0.0] * 3 for _ in range(5)] for _ in x] for x in places]  # by level and stake: n, n, sum
+        # by level and stake: n, n, sum, and squares where they are bet on; by level: all that was read
+        self.bets = [[[[0.0] * 4 for _ in range(5)] for _ in x] for x in places]
+        self.read = [[[0.0] * 3 for _ in x] for x in places]
         self.low, self.high = ([[0.0] * len(x) for x in places] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
         self.barred, self.over = ([len(x) for x in places] for _ in range(2))  # from here on it is above
@@ -908,11 +1085,23 @@ class SurefootLevels(Joint):
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Levels are below a bound in order from the second on, by the bets at and above each; above one in order from
         the last down, by the bets at and below each. What was shown once stays shown."""
-        if not stakes or dose not in self.arms[arm]["levels"]:
+        if dose not in self.arms[arm]["levels"]:
             return
-        for stake, sums, total in zip(stakes, self.bets[arm][int(dose)], (*[came[2]] * 3, *[came[1]] * 2), strict=True):
+        read, (n, *totals), squares = self.read[arm][int(dose)], came[:3], came[3:] or (0.0, 0.0)
+        # around the mean so far of the level, which was known before
+        square = [
+            q + n * (x / n - (had + 0.5) / (read[0] + 1)) ** 2
+            for q, x, had in zip(squares, totals, read[1:], strict=True)
+        ]
+        add(read, (n, *totals))
+        if not stakes:
+            return
+        for k, (stake, sums) in enumerate(zip(stakes, self.bets[arm][int(dose)], strict=True)):
+            r = HARM if k < 3 else EFFECT
             if stake is not None and stake > 0:
-                add(sums, (came[0], came[0], total))
+                add(
+                    sums, (*(self.weight[arm][r] * x for x in (n, n, totals[r])), square[r] if self.varying[r] else 0.0)
+                )
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
             return [self.wager(HARM, level[stake], bound, sign, atoms) for level in self.bets[arm]]
@@ -968,7 +1157,7 @@ def check(events: Sequence[Event], head: str | None = None) -> dict[str, Any]:
     for event in events[: broken[0] - 1 if broken else None]:
         try:
             admit(record, event, event.data)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
             broken = event.seq, f"event {event.seq} ({event.kind}) does not follow from those before it: {error}"
             break
     if broken or not events:
@@ -984,8 +1173,9 @@ def admit(record: Record, event: Event, data: dict[str, Any]) -> None:
     if event.kind == "opened":
         no = record.refusal(data["dose"], data["n"], data["stakes"])
         need(no is None, no)
+        ahead = record.ahead()
         for arm, most in enumerate(data["certified"]):
-            now = record.theorem.certified(arm)
+            now = ahead.certified(arm)
             need(most is None or near(most, now), "it says that", most, "was certified; the readings certify", now)
     if event.kind == "ended":
         no = record.unfounded(data)
@@ -1013,7 +1203,7 @@ def words(record: Record) -> list[str]:
         f"Study {record.name!r}, theorem {record.setup['theorem']['name']}: {said}.",
         f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
         f"and an arm that is named is what it is said to be.",
-        f"{len(record.cohorts):,} cohorts, {sum(map(record.complete, range(1, len(record.harm)))):,} readings; "
+        f"{len(record.cohorts):,} cohorts, {record.count():,} readings; "
         f"every dose was certified by readings told before it.",
         f"{count['voided']} dropped out, {count['corrected']} readings were corrected, {len(record.other)} doses given "
         f"were not the ones assigned, {count['paused']} pauses, {count['warned']} warnings, "

@@ -41,6 +41,8 @@ from .text import to_csv
 
 __all__ = ["app", "cli_look"]
 
+Block = Annotated[float | None, typer.Option(help="Of a block, see `surefoot study create --blocks`.")]
+
 
 @app.command()
 @writes
@@ -55,6 +57,8 @@ def create(
     watch_level: Annotated[float, typer.Option(help="How often the watches together may be wrong.")] = 0.01,
     plausible: Annotated[list[str] | None, typer.Option(metavar="READING=LOW:HIGH", help="Outside, confirm.")] = None,
     anyone: Annotated[bool, typer.Option("--anyone-lifts", help="A watch's pause is lifted by anybody.")] = False,
+    blocks: Annotated[bool, typer.Option("--blocks", help="Tell n and sums, an arm at a time.")] = False,
+    pipeline: Annotated[int, typer.Option(help="So many cohorts at once, while effects are awaited.")] = 1,
     actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Begin a study."""
@@ -67,6 +71,7 @@ def create(
         which(db), study or problem.stem, it, chosen,
         actor=actor, seed=seed, watch="warn" if warn else "pause", watch_level=watch_level,
         plausible=_ranges(plausible), lift="anyone" if anyone else "another",
+        blocks=blocks, pipeline=pipeline,
     )  # fmt: skip
     given = made.view.open
     size = given.size if given else 0
@@ -95,7 +100,8 @@ def ask(
         print_json({"study": it.name, "standing": it.view.standing, "assignments": [a._asdict() for a in found]})
         return
     say_standing(it.view)
-    _table([a._asdict() for a in (found if limit else found[:50])], "id", "subject", "arm", "dose", "why")
+    what = "n" if it.view.setup.get("blocks") else "subject"
+    _table([a._asdict() for a in (found if limit else found[:50])], "id", what, "arm", "dose", "why")
     if len(found) > 50 and not limit:
         say(f"and {len(found) - 50:,} more (--limit, --json)")
 
@@ -139,12 +145,22 @@ def _table(assignments: list[dict[str, Any]], *columns: str) -> None:
 def tell(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Of an assignment, from `ask`.")] = None,
     effect: Effect = None, harm: Harm = None, dose: Dose = None,
-    table: Annotated[Path | None, typer.Option("--csv", help="Many: columns id, effect, harm[, dose, key].")] = None,
+    table: Annotated[Path | None, typer.Option("--csv", help="Many: columns id, effect, harm[, ...].")] = None,
     key: Annotated[str | None, typer.Option(help="A retried request with the same key counts once.")] = None,
     confirm: Annotated[str | None, typer.Option(help="Why a reading out of its range is true all the same.")] = None,
+    n: Block = None, effect_mean: Block = None, harm_mean: Block = None, effect_sd: Block = None,
+    harm_sd: Block = None, effect_squares: Block = None, harm_squares: Block = None,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """What came of an assignment, or of many from a CSV file (all of them or none)."""
+    """What came of an assignment, or of many from a CSV file (all of them or none). Of a block: n and sums or means."""
+    block: dict[str, Any] = {
+        "n": n,
+        "effect_mean": effect_mean,
+        "harm_mean": harm_mean,
+        "effect_sd": effect_sd,
+        "harm_sd": harm_sd,
+    }
+    block |= {"effect_squares": effect_squares, "harm_squares": harm_squares}
     it = opened(db, study, actor)
     if (table is None) == (id is None):
         raise SurefootError("tell one assignment by its ID, or many with --csv FILE")
@@ -152,7 +168,7 @@ def tell(
         new = it.tell_many(table)
     else:
         before = it.view.seq
-        it.tell(str(id), effect, harm, as_dose(dose), key=key, confirm=confirm)
+        it.tell(str(id), effect, harm, as_dose(dose), key=key, confirm=confirm, **block)
         new = int(it.view.seq > before)
     done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new)
 

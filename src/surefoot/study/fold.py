@@ -41,6 +41,7 @@ class Assignment(NamedTuple):
     arm: str
     dose: Any  # a number, or what the level is called where there are ordered levels
     why: str
+    n: int = 1  # how many subjects, where they are told as one block
 
 
 class View(Record):
@@ -52,26 +53,40 @@ class View(Record):
         self.reserved: dict[int, str] = {}  # subject -> for whom
         self.keys: dict[str, str] = {}  # of requests -> payload
         self.actors: set[str] = set()
+        self.reader = ""  # who told or corrected the last reading
+        self.alarmed: set[str] = set()  # whose reading made a watch pause the study
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
         self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
         self._watches: Watches | None = None
+        self._ahead: tuple[Any, Any, Any] = (None, None, None)  # what the last `ahead_state` was made of, and itself
+        self.corrections = 0
         self._first = 1  # no subject before it is open
 
     # Events that are in the journal
     def follow_up(self, events: Iterable[Event]) -> View:
-        """Take events from the journal, each with its seal."""
+        """Take events from the journal, each with its seal; first, where something is known, the last that is."""
+        known = self.seq
         for event in events:
             if event.seal() != event.hash:
                 raise Broken(f"event {event.seq} was changed: its content does not have its hash")
-            self.take(event)
+            if known:
+                need(
+                    (event.seq, event.hash) == (known, self.hash), "event", known, "is not the one that was read before"
+                )
+                known = 0
+            else:
+                self.take(event)
+        need(not known, "event", known, "is gone: it was there before")
         return self
 
     def take(self, event: Event, data: dict[str, Any] | None = None) -> None:
         super().take(event, data)
         self.actors.add(event.actor)
+        if event.kind in ("told", "corrected"):
+            self.reader = event.actor
         if event.key is not None:
             self.keys[event.key] = event.payload
 
@@ -92,9 +107,35 @@ class View(Record):
         self.before.append(self.state)
         self._compare(self.cohorts[-1], data["safe"])
 
+    @property
+    def ahead_state(self) -> Any:
+        """The design's state with cohorts whose effects are awaited, by their harms and the mean effects so far. Doses
+        rest on the former alone; the latter are for the policy, which may guess as it likes."""
+        state, pending = self.state, self.pending()
+        of, now = (self.corrections, len(pending)), state
+        if not pending or (self._ahead[0] is now and self._ahead[1] == of):
+            return self._ahead[2] if pending else state
+        for given in pending:
+            harms = self.harms(given)
+            expected = {at: (n, n * self._mean_effect(at[0]), *more) for at, (n, _, *more) in harms.items()}
+            for cohort, outcome in self._outcomes(given, state, expected):
+                state = self.design.tell(state, cohort, outcome)
+        self._ahead = now, of, state
+        return state
+
+    def _mean_effect(self, arm: int) -> float:
+        """Of the last cohorts that are complete."""
+        came = [
+            x
+            for given in self.cohorts[max(self.done - 50, 0) : self.done]
+            for (i, _), x in given.came.items()
+            if i == arm
+        ]
+        return math.fsum(x[1] for x in came) / math.fsum(x[0] for x in came) if came else 0.0
+
     def _compare(self, given: Given, safe: Sequence[float]) -> None:
         """Whether what was certified then is what this package computes."""
-        for arm, (then, now) in enumerate(zip(safe, certified(self.design, self.state), strict=True)):
+        for arm, (then, now) in enumerate(zip(safe, certified(self.design, self.ahead_state), strict=True)):
             if not self.trouble and abs(then - now) > self.slip * max(abs(then), abs(now)):
                 self.trouble = (
                     f"event {given.seq} certified {self.problem.names[arm]} up to {then!r}; "
@@ -106,6 +147,10 @@ class View(Record):
 
     def _corrected(self, event: Event, data: dict[str, Any]) -> None:
         super()._corrected(event, data)
+        self.corrections += 1
+        given = self.open
+        if given and not self.find(data["id"]).closed and self.refusal(given.dose, given.n, given.stakes):
+            self.stale = True  # its doses rested on harms that were wrong
         self._watches = None
         self.fired.clear()
 
@@ -116,16 +161,18 @@ class View(Record):
     def _paused(self, event: Event, data: dict[str, Any]) -> None:
         super()._paused(event, data)
         self._warned(event, data)
+        if data.get("by") == "watch":
+            self.alarmed.add(self.reader)
 
     def _resumed(self, event: Event, data: dict[str, Any]) -> None:
         own = self.lifts_own_alarm(event.actor) and len(self.actors | {event.actor}) > 1
         need(not own, event.actor, "lifted a pause that followed from a reading of their own")
         super()._resumed(event, data)
+        self.alarmed.clear()
 
     def lifts_own_alarm(self, actor: str) -> bool:
         """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
-        by = (e.actor for e in self.paused if e.kind == "paused" and e.data.get("by") == "watch")
-        return self.setup["lift"] == "another" and actor in by
+        return self.setup["lift"] == "another" and actor in self.alarmed
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
@@ -140,6 +187,7 @@ class View(Record):
     def close(self, given: Given) -> None:
         super().close(given)
         self.stale = False
+        self.before[given.number - 1] = self.state
         self.state = self._decide(given, self.state)
 
     def again(self, given: Given) -> None:
@@ -167,17 +215,17 @@ class View(Record):
             self.out.setdefault(arm, given.number)
         return state
 
-    def _outcomes(self, given: Given, state: Any) -> Iterator[tuple[Cohort, Outcome]]:
+    def _outcomes(self, given: Given, state: Any, came: Any = None) -> Iterator[tuple[Cohort, Outcome]]:
         """What came back, for the design: first what was given at another dose than assigned, on which nothing was
         staked, then the rest."""
-        main = self.released(given, state)
+        main, came, nothing = self.released(given, state), came or given.came, (0, *[0.0] * (4 if self.squares else 2))
         dose = main.dose[0].tolist()
-        others = [sorted(a for i, a in given.came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
+        others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
         for k in range(max(map(len, others))):
             at = [row[k] if k < len(row) else None for row in others]
-            came = [NOTHING if x is None else given.came[i, x] for i, x in enumerate(at)]
-            yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, came)
-        yield _told(dose, main.stakes, [given.came.get((i, a), NOTHING) for i, a in enumerate(given.dose)])
+            told = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
+            yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, told)
+        yield _told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
 
     def released(self, given: Given, state: Any) -> Cohort:
         """A cohort for the design. A dose within 1e-9 of what this package computes is that: under another CPU or NumPy
@@ -232,6 +280,7 @@ class View(Record):
         why = [self._why(given, arm) for arm in range(len(given.n))]
         names, harm, reserved, gone = self.problem.names, self.harm, self.reserved, self.gone
         dose = [it.said(x) for it, x in zip(self.problem.arms, given.dose, strict=True)]
+        many = given.n if given.blocks else [1] * len(given.n)
         while self._first < given.first + given.size and harm[self._first] == harm[self._first]:
             self._first += 1
         arms = ((s, given.arms[s - given.first]) for s in range(self._first, given.first + given.size))
@@ -240,7 +289,9 @@ class View(Record):
                 if limit is not None and len(found) >= limit:
                     return found
                 if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
-                    found.append(Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm]))
+                    found.append(
+                        Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm], many[arm])
+                    )
         return found
 
     def awaiting(self) -> list[Assignment]:
@@ -251,14 +302,16 @@ class View(Record):
                 if self.harm[subject] == self.harm[subject] and not self.complete(subject):
                     dose = self.problem.arms[arm].said(self.other.get(subject, given.dose[arm]))
                     id, name = self.identify(subject), self.problem.names[arm]
-                    found.append(Assignment(id, subject, name, dose, "its effect is due"))
+                    many = int(self.block[subject]["n"]) if given.blocks else 1
+                    found.append(Assignment(id, subject, name, dose, "its effect is due", many))
         return found
 
     def _why(self, given: Given, arm: int) -> str:
         it, most = self.problem.arms[arm], given.certified[arm]
+        alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
         if given.dose[arm] <= it.start or most is None:
-            return f"cohort {given.number}: the start dose, known to be safe"
-        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it"
+            return f"cohort {given.number}: the start dose, known to be safe{alone}"
+        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it{alone}"
 
     def _asked(self, state: Any, given: Any = None) -> Any:
         cohort = len(self.cohorts) + 1 if given is None else given.number
@@ -281,6 +334,7 @@ class View(Record):
     def reading(self, subject: int) -> dict[str, float]:
         """What was told of a subject."""
         found = {k: x for k, x in (("effect", self.effect[subject]), ("harm", self.harm[subject])) if x == x}
+        found |= self.block.get(subject, {})
         return found | ({"dose": self.other[subject]} if subject in self.other else {})
 
     # What follows
@@ -299,9 +353,13 @@ class View(Record):
                 return kind, {"by": "watch", **alarm._asdict()}, alarm.message
         if self.ended:
             return self._ending() if self.concluded is None else None
-        if self.open:
-            return ("closed", {}, "the corrected evidence leads to another cohort") if self.stale else None
-        return "opened", {}, None
+        if self.open and self.stale:
+            return "closed", {}, "the corrected evidence leads to another cohort"
+        return ("opened", {}, None) if self.free and not self._waits() else None
+
+    def _waits(self) -> bool:
+        """Whether the policy would rather wait for effects: by what is expected of them it is about decided."""
+        return bool(self.open) and not any(self._asked(self.ahead_state).n)
 
     def _ending(self) -> Follow:
         s = self.state
@@ -320,17 +378,19 @@ class View(Record):
         return "ended", data, None
 
     def _next_cohort(self) -> Follow:
-        number, asked = len(self.cohorts) + 1, self._asked(self.state)
+        state = self.ahead_state
+        number, asked = len(self.cohorts) + 1, self._asked(state)
         size = sum(asked.n)
-        if size > MOST:
+        if size > MOST and not self.setup.get("blocks"):
             why = f"cohort {number} would hold {size:,} assignments: does sigma have the units of the readings?"
             return "paused", {"by": "size"}, why
         if no := self.refusal(*asked):
             why = f"the design certifies what the checker does not: {no}"
             return "paused", {"by": "checker", "asked": [asked.dose, asked.n]}, why
-        most = [self.theorem.certified(arm) for arm in range(len(asked.n))]
+        ahead = self.ahead()
+        most = [ahead.certified(arm) for arm in range(len(asked.n))]
         data = asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}
-        return "opened", data | {"safe": certified(self.design, self.state)}, None
+        return "opened", data | {"safe": certified(self.design, state)}, None
 
 
 class Asked(NamedTuple):
@@ -339,9 +399,8 @@ class Asked(NamedTuple):
     stakes: list[Any]
 
 
-NOTHING = (0, 0.0, 0.0)
-
-
-def _told(dose: list[float], stakes: Any, came: Sequence[tuple[int, float, float]]) -> tuple[Cohort, Outcome]:
-    n, effect, harm = (np.array([x]) for x in zip(*came, strict=True))
-    return Cohort(np.array([dose]), n, stakes), Outcome(n, effect.astype(float), harm.astype(float))
+def _told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, Outcome]:
+    n, effect, harm, *squares = (np.array([x], dtype=float) for x in zip(*came, strict=True))
+    many = n.astype(np.int64)
+    pair = (squares[0], squares[1]) if squares else None
+    return Cohort(np.array([dose]), many, stakes), Outcome(many, effect, harm, pair)

@@ -83,7 +83,7 @@ def page(c: Mapping[str, Any]) -> str:
 <div><h2>What it does not</h2>{_list(c["not_covered"])}</div></div>
 <h2>Assumptions</h2>{_list(c["assumptions"])}
 <p class="sub">{e(seen)}: {e(", ".join(fired))}.</p>
-<h2>Pulls by arm and dose</h2><div class="two">{pulls}</div>
+<h2>Pulls by arm and dose</h2><p>{e(_exposed(c["exposure"]))}</p><div class="two">{pulls}</div>
 <h2>Along the way</h2>{along}
 <footer>surefoot {e(v["surefoot"])}, numpy {e(v["numpy"])}, python {e(v["python"])} when the study began.
 Theorem {e(c["design"]["theorem"]["name"])}.
@@ -92,6 +92,14 @@ and check it: <code>surefoot study verify --certificate</code> this file</footer
 <script type="application/json" id="certificate">{embedded}</script>
 </body></html>
 """
+
+
+def _exposed(x: Mapping[str, int]) -> str:
+    return (
+        f"Of {x['subjects']:,} subjects {x['seem_above_limit']:,} got doses that seem to be above the limit, by the "
+        f"mean harm observed there, {x['seem_above_ceiling']:,} of them above limit + slack; "
+        f"{x['shown_above_limit']:,} got doses that are now shown to be above the limit."
+    )
 
 
 def _by_dose(pulls: list[dict[str, Any]], most: int = 24) -> list[list[str]]:

@@ -61,7 +61,7 @@ def _digest(module: str) -> str:
     package = __name__.split(".")[0]
     held = {str(getattr(x, "__module__", "")) for x in vars(importlib.import_module(module)).values()}
     bets = (f"{package}.bounds", f"{package}.noise", f"{package}.designs.l")  # of designs: ladder, levels_*, linear_*
-    names = [module, *sorted(name for name in held - {module} if name.startswith(bets))]
+    names = [module, *sorted(name for name in held - {module} if name.startswith(bets)), f"{package}.designs.readings"]
     texts = [inspect.getsource(importlib.import_module(name)) for name in names]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..problem import SurefootError, number
+from .blocks import COLUMNS, MANY, block_in
 from .fold import View
 
 
@@ -22,6 +23,8 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     id, given = view.identify(subject), view.find(subject)
     if subject in view.gone:
         raise SurefootError(f"{id} was voided: its place is not open to readings any more")
+    if given.blocks and view.reading(subject).get("n", new.get("n")) is None:
+        raise SurefootError(f"{id} is a block: tell n, how many subjects it has, with their sums")
     if not new.keys() & {"effect", "harm"}:
         raise SurefootError(f"{id}: nothing to tell; give its harm, its effect, or both")
     if "harm" not in new and "harm" not in old:
@@ -33,9 +36,14 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
                 f"{id}: {key} was told as {_as_told(view, subject, key, was)} before; "
                 f"got {_as_told(view, subject, key, value)}: if that was wrong, use correct"
             )
+    if given.blocks and not confirmed and (asked := given.n[given.arm(subject)]) * MANY < new.get("n", 0):
+        raise SurefootError(
+            f"{id}: {new['n']:,} subjects, where {asked:,} were asked for: if it is true all the same, confirm it with "
+            f"a reason"
+        )
     fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
     if not confirmed:
-        _check_plausible(view, id, fresh)
+        _check_plausible(view, id, {"id": subject, **fresh})
     return {"id": subject, **fresh} if fresh else None
 
 
@@ -43,8 +51,8 @@ def _check_plausible(view: View, id: str, data: Mapping[str, Any]) -> None:
     if not view.plausible(data):
         said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in view.setup["plausible"].items())
         raise SurefootError(
-            f"{id}: got {', '.join(f'{k} {x:g}' for k, x in data.items())}; this study expects {said}: "
-            f"if it is true all the same, confirm it with a reason"
+            f"{id}: got {', '.join(f'{k} {data[k]:g}' for k in ('effect', 'harm') if k in data)}; "
+            f"this study expects {said}: if it is true all the same, confirm it with a reason"
         )
 
 
@@ -63,10 +71,10 @@ def corrected(view: View, data: Mapping[str, Any], confirmed: bool = False) -> d
     changed = {key: value for key, value in new.items() if old[key] != value}
     if not changed:
         raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
-    if not confirmed:
-        _check_plausible(view, id, changed)
     out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
-    return out if view.plausible(changed) else out | {"confirmed": True}
+    if not confirmed:
+        _check_plausible(view, id, out)
+    return out if view.plausible(out) else out | {"confirmed": True}
 
 
 def voided(view: View, id: Any) -> dict[str, Any]:
@@ -99,6 +107,8 @@ def resumed(view: View, voids: Any, who: str, actors: set[str]) -> dict[str, Any
         )
     if voids is None:
         return {}
+    if view.setup.get("blocks"):
+        raise SurefootError("a block that was voided is given again; leave out what it would count as")
     if "open" not in view.gone.values():
         raise SurefootError("nobody has dropped out since the last decision: leave out what a void counts as")
     if not isinstance(voids, Mapping) or set(voids) != {"effect", "harm"}:
@@ -123,7 +133,16 @@ def readings_in(view: View, subject: int, data: Mapping[str, Any]) -> dict[str, 
     given = {k: data[k] for k in ("effect", "harm", "dose") if data.get(k) is not None}
     if "dose" in given:
         given["dose"] = view.problem.arms[view.find(subject).arm(subject)].place(given["dose"])
-    return {k: reading(view, k, x) for k, x in given.items()}
+    if not view.find(subject).blocks:
+        if extra := [key for key in COLUMNS if data.get(key) is not None]:
+            raise SurefootError(f"{', '.join(extra)}: this study is told subject by subject, not in blocks")
+        return {k: reading(view, k, x) for k, x in given.items()}
+    dose = {"dose": number("dose", given["dose"])} if "dose" in given else {}
+    known = view.block.get(subject, {}).get("n")
+    try:
+        return block_in(view.problem.noises, data, known, view.squares) | dose
+    except SurefootError as error:
+        raise SurefootError(f"{view.identify(subject)}: {error}") from None
 
 
 def _as_told(view: View, subject: int, key: str, value: float) -> str:

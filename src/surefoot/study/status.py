@@ -67,6 +67,7 @@ def readings(view: View) -> list[dict[str, Any]]:
             elif status == "open" and (given.closed or view.standing in ("ended", "stopped")):
                 status = "withdrawn"
             row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
+            row |= {"n": told.get("n"), "asked": given.n[arm]} if given.blocks else {}
             it = view.problem.arms[arm]
             row |= {"arm": it.name, "assigned": it.said(given.dose[arm])}
             row |= {"dose": it.said(told.get("dose", given.dose[arm])) if told else None}

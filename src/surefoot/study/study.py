@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, Literal
 
 from ..checks import html_table
 from ..designs import Design, make
 from ..designs.base import Verdict
-from ..problem import Problem, SurefootError, choice, number
+from ..designs.compose import Composed
+from ..problem import Problem, SurefootError, choice, known_keys, number
 from ..scenario import Scenario
 from ..theory.resolvable import refuse
 from . import requests
+from .blocks import COLUMNS as BLOCK
 from .checker import Event
 from .desk import Desk
 from .fold import ROUNDING, Assignment, View
@@ -71,6 +74,8 @@ class Study(Live):
         watch: Literal["pause", "warn"] = "pause",
         plausible: Mapping[str, Sequence[float]] | None = None,
         lift: Literal["another", "anyone"] = "another",
+        blocks: bool = False,
+        pipeline: int = 1,
     ) -> Study:
         """A new study in a database (`sqlite:///trial.db`, `postgresql+psycopg://..`, or the path of a SQLite file).
 
@@ -78,6 +83,8 @@ class Study(Live):
         assumption watch does when it fires; all of them together do so wrongly with probability at most `watch_level`.
         `plausible`: the range of effect and of harm outside of which a reading must be confirmed. `lift`: who may lift
         a pause by a watch; by default another actor than the one whose reading fired it, where two are known.
+        `blocks`: all subjects of an arm in a cohort are told as one, by their number and sums. `pipeline`: so many
+        cohorts may be under way at once, all but the last of them waiting for effects alone.
         """
         name = line("a study's name", name)
         if not isinstance(problem, Problem):
@@ -92,7 +99,14 @@ class Study(Live):
             seed = secrets.randbits(63)
         elif isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise SurefootError(f"seed must be a whole number from 0 to 2^64 - 1; got {seed!r}")
+        if isinstance(pipeline, bool) or not isinstance(pipeline, int) or not 1 <= pipeline <= 100:
+            raise SurefootError(f"pipeline must be a whole number from 1 to 100; got {pipeline!r}")
+        if pipeline > 1 and not isinstance(chosen, Composed):
+            raise SurefootError(f"{chosen.name} decides after whole stages: it has a pipeline of 1; got {pipeline}")
         more = {
+            "blocks": bool(blocks),
+            "pipeline": pipeline,
+            **({"voids": "pause", "worst": None} if blocks else {}),
             "plausible": ranges(plausible),
             "lift": lift,
             "watch": {"level": float(watch_level), "do": watch, "digest": DIGEST},
@@ -124,8 +138,9 @@ class Study(Live):
             raise SurefootError(f"{journal.shown} holds several studies, name one: {', '.join(map(repr, names))}")
         return cls(journal, choice("study", name or names[0], names), actor)
 
-    def ask(self, limit: int | None = None, *, site: str | None = None) -> list[Assignment]:
-        """The open assignments (the next `limit` of them): whom to give what.
+    def ask(self, limit: int | None = None, *, site: str | None = None, blocks: bool | None = None) -> list[Assignment]:
+        """The open assignments (the next `limit` of them): whom to give what. In a study that is told in `blocks`, one
+        for every arm of the cohort, with n, how many subjects it is for.
 
         They are the same until they are told, and the same for everybody. Sites that work side by side reserve theirs
         with `assign`; here are those that are reserved for `site`, or for nobody.
@@ -134,12 +149,19 @@ class Study(Live):
             raise SurefootError(f"limit must be a whole number of at least 1; got {limit!r}")
         with self._lock:
             self._sound(self.view)
+            told = bool(self._view.setup.get("blocks"))
+            if blocks is not None and bool(blocks) != told:
+                raise SurefootError(
+                    f"study {self.name!r} is told {'in blocks' if told else 'subject by subject'}: "
+                    f"that is chosen when a study is created"
+                )
             return self._view.assignments(limit, site)
 
-    def awaiting(self) -> list[Assignment]:
-        """The assignments whose harm was told and whose effect is due."""
+    def awaiting(self, *, site: str | None = None) -> list[Assignment]:
+        """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
-            return self.view.awaiting()
+            view = self.view
+            return [a for a in view.awaiting() if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
         with self._lock:
@@ -167,19 +189,27 @@ class Study(Live):
     # Writing
     def tell(
         self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None,
-        confirm: str | None = None, actor: str | None = None,
+        confirm: str | None = None, actor: str | None = None, **block: Any,
     ) -> None:  # fmt: skip
         """What came of an assignment: both readings, or the harm now and the effect later; and the dose given, where it
         differs. A request with a `key` can be sent again: it counts once. `confirm`: why a reading outside of the
-        plausible range is true all the same."""
-        row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm}
+        plausible range is true all the same.
+
+        Of a block: `n`, how many subjects came, with effect and harm as sums over them, or effect_mean and harm_mean;
+        and effect_squares and harm_squares (sums of squares), or effect_sd and harm_sd, where sigma is not known.
+        """
+        known_keys("what is told", block, BLOCK)
+        row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm, **block}
         with self._writing(actor) as add:
             self._tell(add, row)
 
-    def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]], *, actor: str | None = None) -> int:
+    def tell_many(
+        self, rows: str | Path | TextIOBase | Iterable[Mapping[str, Any]], *, actor: str | None = None
+    ) -> int:
         """Readings from a CSV file, a table of rows (mappings) or a data frame: all of them or, if one is wrong, none.
 
-        Columns: id, effect, harm, and if wanted dose, key and confirm. Returns how many were new.
+        Columns: id, effect, harm, and if wanted dose, key and confirm; of blocks n and the others of `tell`. Returns
+        how many were new.
         """
         found = list(table(rows))
         wrong: list[str] = []
@@ -224,12 +254,13 @@ class Study(Live):
 
     def correct(
         self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
-        confirm: bool = False, actor: str | None = None,
+        confirm: bool = False, actor: str | None = None, **block: Any,
     ) -> None:  # fmt: skip
-        """A reading was wrong. The old one stays in the journal; all decisions are taken anew with the right one.
+        """A reading was wrong, or a block (see `tell`). The old one stays in the journal; all decisions are taken anew.
         `confirm`: it is true although it is outside of the plausible range."""
+        known_keys("what is told", block, BLOCK)
         with self._writing(actor) as add:
-            new = {"id": id, "effect": effect, "harm": harm, "dose": dose}
+            new = {"id": id, "effect": effect, "harm": harm, "dose": dose, **block}
             add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
 
     def pause(self, reason: str, *, actor: str | None = None) -> None:
@@ -283,7 +314,9 @@ class Study(Live):
         told = json.loads(self._view.keys[key])
         subject = self._view.subject(row.get("id"))
         now = requests.readings_in(self._view, subject, row)
-        if told["id"] != subject or any(told[k] != now.get(k) for k in told if k != "id"):
+        if told["id"] != subject or any(
+            told[k] != now.get(k, told[k] if k == "n" else None) for k in told if k != "id"
+        ):
             raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
     # Moving it

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..problem import SurefootError
-from .checker import Broken, Event, admit, broken_link, near
+from .blocks import possible
+from .checker import SPREADS, Broken, Event, admit, broken_link, near, need
 from .fold import View
 from .requests import reading
 from .watch import DIGEST
 
-WRONG = (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError, ZeroDivisionError, OverflowError)
+WRONG = (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
 def check(
@@ -71,10 +72,16 @@ def follows(view: View, event: Event) -> None:
     data, kind = event.data, event.kind
     by = data.get("by")
     if kind in ("told", "corrected"):
-        for key in data.keys() & {"effect", "harm", "dose"}:
-            reading(view, key, data[key])
-        if set(data) - {"id", "effect", "harm", "dose", "was", "confirmed"}:
-            raise Broken("it has more in it than a reading")
+        blocks = view.setup.get("blocks")
+        known = ("id", "was", "confirmed", *(("n", *SPREADS) if blocks else ()))
+        for key, value in data.items():
+            if key not in ("effect", "harm", "dose"):
+                need(key in known, "it has more in it than a reading")
+            elif blocks and key != "dose":
+                n, noise = int(data.get("n") or view.block[data["id"]]["n"]), view.problem.noises[key == "harm"]
+                need(near(possible(key, noise, value, n), value), key, "is not such a sum")
+            else:
+                reading(view, key, value)
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
         same = view.setup["watch"].get("digest") == DIGEST

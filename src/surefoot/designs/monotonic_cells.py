@@ -1,0 +1,136 @@
+"""Lemma 5 of Theorem 2 in docs/guarantees.md: what the bets on one arm come to, wherever its largest safe dose b lies.
+
+The doses that were pulled cut an arm's line into cells, within which it makes no difference where b is. Sums of bets
+over the doses up to b, or above it, are prefix and suffix sums; the least over the cells that may hold b counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from array_api_compat import array_namespace, device
+
+from ..arrays import Array, like
+from ..bounds import TILT, Mixture
+from ..noise import Noise
+from ..problem import Problem
+
+GAP = Mixture(top=1.0, ratio=1.7, dense=5, above=1, tails=0.1, nothing=0.4)  # the difference seen is 1
+
+# What is kept of an arm's pulls at one dose: how many and the sum of their effects; the logs of wealth from bets on
+# harm (above the limit; below it; below it while leading); sums of bets on the effect (below x; above x while leading)
+N, EFFECT, OVER, UNDER, LED, BELOW, ABOVE = 0, 1, 2, 3, 4, slice(5, 8), slice(8, 11)
+WIDTH = 11
+
+
+class Table(NamedTuple):
+    """The pulls of some arms, one after another: which arm, the doses that were bet on, rising and infinite where there
+    are no more, (arms, doses), and what is kept of them, (arms, doses, WIDTH)."""
+
+    arm: Array
+    dose: Array
+    at: Array
+
+
+def table(doses: Array, at: Array, row: Array, arm: Array) -> Table:
+    """These arms of these trials. Doses are kept in the order in which they came."""
+    xp, (_, d, many) = array_namespace(at), doses.shape
+    pair = row * d + arm
+    dose = xp.take(xp.reshape(doses, (-1, many)), pair, axis=0)
+    most = int(xp.max(xp.sum(xp.astype(xp.isfinite(dose), xp.int64), axis=1)))
+    order = xp.argsort(dose, axis=1)[:, : max(most, 1)]
+    index = xp.reshape(pair[:, None] * many + order, (-1,))
+    mine = xp.reshape(xp.take(xp.reshape(at, (-1, WIDTH)), index, axis=0), (*order.shape, WIDTH))
+    return Table(arm, xp.take_along_axis(dose, order, axis=1), mine)
+
+
+def down(p: Problem, t: Table, x: Array, exact: bool) -> Array:
+    """Of these arms: the least evidence, over their largest safe dose b, that the value is below x."""
+    xp = array_namespace(x)
+    found = before(t.at[..., OVER])[..., None] + cells(x, t.at[..., BELOW], p.noises[0], False, exact)
+    same, only = exactly(p, t)
+    if bool(xp.any(same)):  # b may be a dose that was pulled: its own pulls speak of harm and of effect, half and half
+        half = xp.logaddexp(found[:, 1:, :], found[:, :-1, :]) - math.log(2)
+        half = xp.where(only[..., None], half, xp.minimum(half, found[:, 1:, :]))
+        found = xp.concat([found[:, :1, :], xp.where(same[..., None], half, found[:, 1:, :])], axis=1)
+    return xp.min(xp.where(possible(p, t)[..., None], found, xp.inf), axis=1)
+
+
+def up(p: Problem, t: Table, x: Array, exact: bool) -> Array:
+    """Of these arms, by the bets made while they led: the least evidence, over b, that the value is above x."""
+    xp = array_namespace(x)
+    found = before(t.at[..., LED], -1)[..., None] + cells(x, t.at[..., ABOVE], p.noises[0], True, exact)
+    return xp.min(xp.where(possible(p, t)[..., None], found, xp.inf), axis=1)
+
+
+def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Array:
+    """The evidence of each cell at each x, (arms, doses + 1, x): from the doses up to it if `above`, else from the
+    doses above it. It changes only at doses where something was bet, of which there are few."""
+    xp = array_namespace(x)
+    staked = sums[..., 0] > 0
+    most = max(int(xp.max(xp.sum(xp.astype(staked, xp.int64), axis=1))), 1)
+    way = 1 if above else -1
+    if most == staked.shape[1]:
+        return evidence(noise, before(sums, way, axis=1)[:, :, None, :], x[:, None, :], above, exact)
+    order = xp.argsort(xp.astype(~staked, xp.int8), axis=1, stable=True)[:, :most]
+    few = xp.take_along_axis(sums, xp.broadcast_to(order[..., None], (*order.shape, 3)), axis=1)
+    found = evidence(noise, before(few, way, axis=1)[:, :, None, :], x[:, None, :], above, exact)
+    which = xp.astype(before(xp.astype(staked, xp.float64)), xp.int64)
+    return xp.take_along_axis(found, xp.broadcast_to(which[..., None], (*which.shape, x.shape[1])), axis=1)
+
+
+def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> Array:
+    """The log of the wealth from bets that the effect is above x (or below); if not `exact`, at most by how much: what
+    the best of all sizes of bet would have come to, less what is never bet."""
+    xp = array_namespace(x)
+    v, w, y = (sums[..., i] for i in range(3))
+    if exact:
+        return noise.mixture(y + 0.0 * x, w + 0.0 * x, v + 0.0 * x, x, above, GAP)
+    m = y / xp.where(w > 0, w, 1.0)
+    best = (m - x) ** 2 * (w**2 / (2 * noise.scale**2 * xp.where(v > 0, v, 1.0)))
+    if noise.binary:
+        q, x = xp.clip(m, 1e-12, 1 - 1e-12), xp.clip(x, 1e-12, 1 - 1e-12)
+        best = v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x)))
+    nothing = TILT.nothing if noise.binary else GAP.nothing
+    best = xp.where((m > x) if above else (m < x), best, 0.0)
+    return best + xp.log1p(nothing * xp.expm1(-best))
+
+
+def possible(p: Problem, t: Table) -> Array:
+    """The cells that may hold b: (arms, doses + 1). It is never below the start dose."""
+    xp = array_namespace(t.dose)
+    start = xp.take(like(t.dose, p.starts), t.arm)[:, None]
+    yes = xp.ones_like(start) > 0
+    return xp.concat([t.dose > start, yes], axis=1) & xp.concat([yes, xp.isfinite(t.dose)], axis=1)
+
+
+def exactly(p: Problem, t: Table) -> tuple[Array, Array]:
+    """The cells but the first that begin at the largest dose or at a level, so that b may be that dose exactly; and
+    those of them in which it can be no other: with no other level before the next dose that was pulled."""
+    xp, dose = array_namespace(t.dose), t.dose
+    same = only = dose >= xp.take(like(dose, p.largest), t.arm)[:, None]
+    if p.levels is not None:
+        levels = xp.take(like(dose, p.levels), t.arm, axis=0)[:, None, :]
+        above = xp.concat([dose[:, 1:], xp.full_like(dose[:, :1], xp.inf)], axis=1)[..., None]
+        between = xp.any((levels > dose[..., None]) & (levels < above) & xp.isfinite(levels), axis=-1)
+        same = same | xp.any(levels == dose[..., None], axis=-1)
+        only = same & ~between
+    return same & xp.isfinite(dose), only
+
+
+def before(x: Array, way: int = 1, axis: int = -1) -> Array:
+    """Sums of all before each, and of all; backwards: of each and all after it, and of none."""
+    xp = array_namespace(x)
+    axis = axis % x.ndim
+    none = xp.zeros_like(xp.take(x, xp.arange(1, device=device(x)), axis=axis))
+    if way > 0:
+        return xp.concat([none, xp.cumulative_sum(x, axis=axis)], axis=axis)
+    return xp.concat([xp.flip(xp.cumulative_sum(xp.flip(x, axis=axis), axis=axis), axis=axis), none], axis=axis)
+
+
+def mean(sums: Array) -> Array:
+    """The mean effect of the pulls that were bet on, by the sums of their bets; 0 where there are none."""
+    xp = array_namespace(sums)
+    w, y = sums[..., 1], sums[..., 2]
+    return y / xp.where(w > 0, w, 1.0)

@@ -1,0 +1,182 @@
+"""Readings whose sigma nobody knows, and bounded ones: docs/guarantees.md, "Readings"."""
+
+from dataclasses import replace
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pytest
+from scipy import stats
+
+from surefoot import Arm, Noise, Problem, Scenario, SurefootError, make, simulate
+from surefoot.bounds import sigma_upper
+from surefoot.catalogue import case
+from surefoot.designs.base import Outcome
+from surefoot.designs.levels_evidence import squared
+from surefoot.designs.levels_wagers import GAP, wager
+from surefoot.designs.readings import SIGMA, begin, within
+from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Varying, draw_squares
+from surefoot.scenario import Table
+
+
+def paths(trials: int, alpha: float, shrink: float = 1.0) -> int:
+    """In how many of them the bound ever is below sigma, in cohorts whose size depends on what was seen."""
+    rng, free, squares = np.random.default_rng(11), np.zeros(trials), np.zeros(trials)
+    failed = np.zeros(trials, bool)
+    for _ in range(60):
+        seen = squares / np.maximum(free, 1)
+        n = np.where(seen < 1, 2, 3 + (free / 3).astype(int))  # fewer where it looks small: a choice from the past
+        free, squares = free + n - 1, squares + rng.chisquare(n - 1)
+        failed |= shrink * sigma_upper(free, squares, alpha) < 1
+    return int(failed.sum())
+
+
+def test_a_sigma_is_rarely_above_its_bound_at_any_time() -> None:
+    trials = 4000
+    for alpha in (0.5, 0.1):
+        assert paths(trials, alpha) <= stats.binom.isf(1e-7, trials, alpha)
+    assert paths(trials, 0.1, 0.75) > stats.binom.isf(1e-7, trials, 0.1), "and a bound a quarter lower would not do"
+
+
+def test_the_bound_has_no_unit_and_comes_down_to_sigma() -> None:
+    free, squares = np.array([0.0, 2.0, 30.0, 1e3, 1e6]), np.array([0.0, 2.0, 30.0, 1e3, 1e6])
+    found = sigma_upper(free, squares, 1e-3)
+    assert np.isinf(found[:2]).all(), "two squares show nothing"
+    assert found[2] < 2.5 and found[3] < 1.15 and 1 < found[4] < 1.02
+    np.testing.assert_allclose(sigma_upper(free, 1e-6 * squares, 1e-3), 1e-3 * found)
+    strict: Any = [array_api_strict.asarray(x) for x in (free, squares)]
+    np.testing.assert_allclose(np.asarray(sigma_upper(strict[0], strict[1], 1e-3)), found)
+
+
+@pytest.mark.parametrize(
+    "noise", [Gaussian(0.7), Bernoulli(), Noise("rademacher", 0.4), Bounded(-1, 3), Beta(0, 1, sd=0.1)]
+)
+def test_squares_are_those_of_readings_drawn_one_by_one(noise: Noise) -> None:
+    """By their mean and, with the sum, their correlation: within what chance allows."""
+    rng, n, size = np.random.default_rng(3), 7, 4000
+    mean = np.full((size, 1), 0.3)
+    effect, _, squares, others = draw_squares(rng, np.full((size, 1), n), (mean, mean), (noise, noise), 0.0)
+    one, _ = noise.draw(rng, np.ones((size * n, 1), int), np.full((size * n, 1), 0.3))
+    singles = one.reshape(size, n)
+    by_hand = ((singles - singles.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    for found in (squares[:, 0], others[:, 0]):
+        assert np.all(found >= -1e-12)
+        assert stats.ks_2samp(found.round(9), by_hand.round(9)).pvalue > 1e-7
+    wide = np.hypot(*(np.std(x) / np.sqrt(size) for x in (effect * squares, singles.sum(axis=1) * by_hand)))
+    assert abs(np.mean(effect * squares) - np.mean(singles.sum(axis=1) * by_hand)) < 6 * wide
+
+
+@pytest.mark.parametrize(
+    ("name", "instance"), [("surefoot-linear", "paper-linear"), ("surefoot-monotonic", "paper-drug")]
+)
+def test_the_promise_where_sigmas_differ_and_nobody_knows_them(name: str, instance: str) -> None:
+    """One arm's effects scatter eight times as much as another's, and the guess is a quarter of the least."""
+    problem, scenario = case(instance, 2)
+    sigma = 0.5 * problem.sigma
+    truth = replace(scenario, noise=(PerArm((Gaussian(sigma), Gaussian(4 * sigma))), Gaussian(sigma)))
+    asked = problem.but(noise=Guessed(sigma / 4), delta=0.5, budget=50_000)
+    result = simulate(asked, truth, make(name), trials=30, seed=8)
+    failed = int(np.sum(result.wrong | (result.unsafe_pulls > 0)))
+    assert failed <= stats.binom.isf(1e-6, 30, 0.5)
+    assert np.mean(result.ending == 1) > 0.9
+
+
+def test_before_there_is_a_bound_nothing_is_certified_and_cohorts_show_a_spread() -> None:
+    problem, _ = case("paper-linear", 3)
+    design = make("surefoot-linear")
+    state = design.start(problem.but(noise=Guessed(0.7)))
+    assert np.all(design.ask(state).n >= 8)
+    cohort = design.ask(state)
+    none = np.zeros_like(cohort.dose)
+    with pytest.raises(SurefootError, match="an outcome needs its squares"):
+        design.tell(state, cohort, Outcome(cohort.n, none, none))
+    with pytest.raises(SurefootError, match="squares of harm must be finite and 0 or more"):
+        design.tell(state, cohort, Outcome(cohort.n, none, none, (none, none - 1)))
+    after = design.tell(
+        state, replace(cohort, n=np.ones_like(cohort.n)), Outcome(np.ones_like(cohort.n), none, none, (none, none))
+    )
+    np.testing.assert_array_equal(after.safe, state.safe)
+    assert np.all(after.readings.weight() == 0)
+
+
+def test_designs_that_need_a_sigma_say_so() -> None:
+    problem, _ = case("paper-linear", 2)
+    with pytest.raises(SurefootError, match="safebai-linear needs a sigma that is known"):
+        make("safebai-linear").start(problem.but(noise=Guessed(1.0)))
+    with pytest.raises(SurefootError, match="where nobody knows it, see gaussian-guess"):
+        Noise("gaussian")
+    assert Noise("gaussian-guess", 2.0) == Guessed(2.0)
+    with pytest.raises(SurefootError, match="begin at low = 0 in the linear shape"):
+        problem.but(noise=Bounded(-1, 1))
+    with pytest.raises(SurefootError, match="low below high"):
+        Noise("bounded", low=1, high=1)
+
+
+def test_a_problem_as_its_evidence_has_it() -> None:
+    problem, _ = case("paper-drug", 2)
+    asked = problem.but(noise=(Guessed(0.4), Bounded(-1, 3)), tolerance=0.1, limit=0.5, slack=0.2)
+    inside = within(asked)
+    assert inside.delta == pytest.approx(asked.delta * (1 - SIGMA))
+    assert inside.noises == (Gaussian(0.4), Bernoulli())
+    assert [inside.limit, inside.slack, inside.tolerance] == pytest.approx([1.5 / 4, 0.05, 0.1])
+    np.testing.assert_allclose(inside.lipschitz, asked.lipschitz / 4)
+    assert begin(problem, 3, np) == (problem, None), "nothing to do for what the evidence takes as it is"
+
+
+@pytest.mark.parametrize("name", ["surefoot-linear", "surefoot-monotonic", "surefoot-levels"])
+def test_bounded_readings_are_bet_on_as_binary_ones(name: str) -> None:
+    """What is one of the two ends is binary: the same study, in units of its own."""
+    if name == "surefoot-levels":
+        curves = [Table((0, 1), (0.3, 0.6)), Table((0, 1), (0.2, 0.3)), Table((0, 1), (0.1, 0.2))]
+        arms = (Arm("a", levels=(1, 2)), Arm("b", levels=(1, 2)))
+        problem = Problem(arms=arms, limit=0.4, slack=0.1, delta=0.1, shape="levels", noise=Bernoulli())
+        scenario = Scenario((curves[0], curves[1]), (curves[2], curves[2]))
+    else:
+        problem, scenario = case("paper-linear" if name == "surefoot-linear" else "paper-drug", 2)
+        problem = problem.but(noise=Bernoulli(), limit=0.3, budget=1000)
+    binary, bounded = (
+        simulate(
+            problem.but(noise=noise), replace(scenario, noise=(Bernoulli(), Bernoulli())), make(name), trials=2, seed=1
+        )
+        for noise in (Bernoulli(), Bounded(0, 1))
+    )
+    np.testing.assert_array_equal(binary.pulls, bounded.pulls)
+    np.testing.assert_array_equal(binary.safe, bounded.safe)
+
+
+def bound_is_broken(above: bool, mean: float, trials: int) -> int:
+    """In how many trials the bets that learn how readings vary ever reach 10 against a true mean."""
+    rng, sums = np.random.default_rng(6), np.zeros((4, trials))
+    reached = np.zeros(trials, bool)
+    for k in range(40):
+        n = np.full((trials, 1), 1 + k // 4)
+        law = Bounded(0, 1) if k % 3 == 0 else Beta(0, 1, sd=0.1)  # it may change: nothing is assumed of the law
+        total, squares = (x[:, 0] for x in law.both(rng, n, np.full((trials, 1), mean)))
+        square = squared(sums[0], sums[1], n[:, 0].astype(float), total, squares)
+        sums = sums + np.stack([n[:, 0], total, square, n[:, 0]])
+        reached |= wager(sums[0], sums[1], np.full(trials, mean), Varying(), GAP, above, sums[2])[0] >= np.log(10)
+    return int(reached.sum())
+
+
+def test_bets_that_learn_how_readings_vary_hold_at_any_time() -> None:
+    trials = 3000
+    for above in (True, False):
+        for mean in (0.1, 0.5):
+            assert bound_is_broken(above, mean, trials) <= stats.binom.isf(1e-7, trials, 0.1)
+
+
+def test_readings_that_vary_little_take_fewer_pulls() -> None:
+    arms = (Arm("a", levels=("only",)), Arm("b", levels=("only",)))
+    problem = Problem(arms=arms, limit=0.5, slack=0.1, delta=0.1, shape="levels", noise=Bounded(0, 1))
+    curves = [Table((0.0,), (x,)) for x in (0.2, 0.1)]
+    truth = Scenario((curves[0], curves[1]), (curves[1], curves[1]), noise=(Beta(0, 1, sd=0.1), Bernoulli()))
+    sums, squares = (
+        simulate(
+            problem.but(noise=(Bounded(0, 1, spread), Bernoulli())), truth, make("surefoot-levels"), trials=6, seed=2
+        )
+        for spread in (False, True)
+    )
+    assert squares.pulls.mean() < 0.6 * sums.pulls.mean() and not np.any(squares.wrong)
+    other, _ = case("paper-drug", 2)
+    with pytest.raises(SurefootError, match="leave spread out of the noise"):
+        make("surefoot-monotonic").start(other.but(noise=Bounded(0, 1, True)))

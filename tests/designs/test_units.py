@@ -1,0 +1,78 @@
+"""No design depends on units: the same problem in milligrams and grams, in percent and shares, is the same study."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import Arm, Noise, Problem, Scenario, make, simulate
+from surefoot.catalogue import case
+from surefoot.designs import DESIGNS
+from surefoot.noise import Bounded
+
+NAMES = ["safebai-linear", "surefoot-linear", "safebai-monotonic", "surefoot-monotonic", "surefoot-levels"]
+DOSE, EFFECT, HARM = 1024.0, 1 / 128, 64.0  # powers of 2, so that rounding is the same too
+
+
+@dataclass(frozen=True)
+class InUnits:
+    """A curve in other units of dose and reading."""
+
+    curve: Any
+    dose: float
+    reading: float
+
+    def __call__(self, dose: Any) -> Any:
+        return self.reading * self.curve(dose / self.dose)
+
+
+def other_noise(noise: Noise, unit: float) -> Noise:
+    if isinstance(noise, Bounded):
+        return Bounded(unit * noise.low, unit * noise.high)
+    return type(noise)(unit * noise.scale)  # type: ignore[arg-type]
+
+
+def other(problem: Problem, scenario: Scenario) -> tuple[Problem, Scenario]:
+    dose = 1.0 if problem.shape == "levels" else DOSE
+    arms = tuple(
+        arm if arm.labels else Arm(arm.name, dose * arm.start, dose * arm.max, HARM / dose * arm.lipschitz)
+        for arm in problem.arms
+    )
+    noise = tuple(other_noise(x, unit) for x, unit in zip(problem.noises, (EFFECT, HARM), strict=True))
+    slack = None if problem.slack is None else HARM * problem.slack
+    same = problem.but(arms=arms, limit=HARM * problem.limit, slack=slack, noise=noise)
+    curves = {
+        key: tuple(InUnits(x, dose, unit) for x in getattr(scenario, key))
+        for key, unit in (("effect", EFFECT), ("harm", HARM))
+    }
+    return same, replace(scenario, effect=curves["effect"], harm=curves["harm"])
+
+
+LEVELS = Problem(
+    arms=(Arm("a", levels=(1, 2, 3)), Arm("b", levels=(1, 2, 3))), limit=0.3, slack=0.1, delta=0.1, shape="levels",
+    noise=Noise("gaussian", 0.3),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", ["known", "guess", "bounded"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_study_in_other_units(name: str, noise: str) -> None:
+    shape = DESIGNS[name].shape
+    problem, scenario = case("paper-linear", 3) if shape == "linear" else case("paper-drug", 3)
+    if shape == "levels":
+        from surefoot.scenario import Table
+
+        rises = [Table((0, 1, 2), values) for values in ((0.3, 0.5, 0.7), (0.1, 0.3, 0.4), (0.1, 0.2, 0.5))]
+        problem, scenario = LEVELS, Scenario((rises[0], rises[1]), (rises[2], rises[2]))
+    if noise == "guess":
+        if name.startswith("safebai"):
+            return
+        problem = problem.but(noise=Noise("gaussian-guess", problem.sigma))
+    if noise == "bounded":
+        problem = problem.but(noise=Bounded(0, 2), budget=30_000)
+    found = []
+    for p, truth in ((problem, scenario), other(problem, scenario)):
+        result = simulate(p, truth, make(name), trials=1, seed=5)
+        found.append(np.stack([result.pulls, result.rounds, result.winner, result.ending]))
+    np.testing.assert_array_equal(found[0], found[1])
