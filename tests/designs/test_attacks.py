@@ -1,8 +1,8 @@
 """A small part of `benchmarks.attacks`: policies that know the truth and are found by hill-climbing, at delta 0.9."""
 
 import pytest
-from benchmarks.attacks import DELTA, SHAPES, climb
 
+from benchmarks.attacks import DELTA, SHAPES, climb
 from surefoot.testing import failures_allowed
 
 
