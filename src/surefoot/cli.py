@@ -217,6 +217,8 @@ def compare(
     fitting += policies(shape)
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
+    if any(p.squares for p, _ in problems):  # the others need a sigma
+        fitting = [name for name in fitting if DESIGNS[name].learns]
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
     runs = [

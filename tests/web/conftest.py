@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ..study.conftest import postgres as postgres
 from .server import Server, play, serving
 
 

@@ -1,4 +1,7 @@
-"""Every page as a picture: `python -m tests.web.screens FOLDER [PAGE...]`, at three widths, light and dark."""
+"""Every page as a picture: `python -m tests.web.screens FOLDER [PAGE...]`, at three widths, light and dark.
+
+`python -m tests.web.screens docs pictures` makes the three of the documents.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from surefoot import Study
+from surefoot.study import simulated
+from surefoot.web.demo import PROBLEM, TRUTH
 
 from .browser import chromium
 from .server import PASSWORD, Server, play, serving
@@ -81,5 +88,22 @@ def main(folder: Path, wanted: list[str]) -> None:
                     context.close()
 
 
+def pictures(folder: Path) -> None:
+    """The three of the documents: a board, where readings are entered, the lab."""
+    with tempfile.TemporaryDirectory() as home, chromium() as browser:
+        study = Study.create(Path(home) / "x.db", "creams", PROBLEM, actor="clinic 1", seed=8)
+        for _ in range(24):
+            study.tell_many(simulated(PROBLEM, TRUTH, study.ask(), 5))
+        fresh = Study.create(Path(home) / "x.db", "creams, spring", PROBLEM, actor="clinic 1", seed=9)
+        fresh.tell(fresh.ask(1)[0].id, harm=0.2)
+        with serving(Path(home) / "x.db") as server:
+            view = {"width": 1280, "height": 800}
+            page = log_in(server, browser.new_context(viewport=view, device_scale_factor=1.5), "ann", "statistician")
+            for name, path in (("board", "/study/creams"), ("enter", "/study/creams, spring/enter"), ("lab", "/lab")):
+                page.goto(server.url + path)
+                page.wait_for_timeout(300)
+                page.screenshot(path=folder / f"page-{name}.png")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    pictures(Path(sys.argv[1])) if sys.argv[2:] == ["pictures"] else main(Path(sys.argv[1]), sys.argv[2:])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from surefoot import Study
-from surefoot.web.demo import PROBLEM
+from surefoot.web.demo import NAME, PROBLEM, Arrivals, begin
 
 from .browser import axe
 from .screens import log_in
@@ -214,6 +214,21 @@ def test_the_board_follows_and_says_when_it_cannot(watch: Watch, tmp_path: Path)
         study.resume("it was nothing")
         page.wait_for_selector("#offline", state="hidden")
         page.wait_for_selector("text=Running: cohort")
+
+
+def test_the_demo(watch: Watch, tmp_path: Path) -> None:
+    """One link, and subjects arrive while one watches."""
+    db = begin(tmp_path)
+    arrivals = Arrivals(db, pace=0.1)
+    with serving(db, demo=True) as server:
+        arrivals.start()
+        page = watch.context().new_page()
+        page.goto(f"{server.url}/first#{server.site.access.link(None, 'start')}")
+        page.click(f"a:has-text('{NAME}')")
+        page.wait_for_selector("text=A demonstration")
+        page.wait_for_function("document.querySelector('.facts dd').innerText !== '0'")
+        page.close()
+        arrivals.stop()
 
 
 def test_work_in_the_background(watch: Watch, many: Server) -> None:

@@ -17,6 +17,7 @@ from surefoot.study.rehearsal import rehearse
 from surefoot.web import serve
 from surefoot.web.app import table_markdown
 from surefoot.web.hub import name_of, path_of
+from surefoot.web.lab_work import START
 from surefoot.web.work import as_read
 
 from .server import Server, play, serving, token
@@ -197,6 +198,24 @@ def test_the_service_of_the_documents(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setenv("SUREFOOT_TOKEN", robot(server))
         exec(compile(code[1], "docs/page.md", "exec"), {})
     assert capsys.readouterr().out.startswith("cream A is the best arm.")
+
+
+def test_names_are_refused_in_words(server: Server) -> None:
+    client = server.person("names", "statistician")
+    form = {"token": token(client), "key": "n", "text": START}
+    for name in ("x" * 200, "", "0ne"):
+        answer = client.post("/lab/create", data=form | {"name": name})
+        assert answer.status_code == 422 and ("must be a line" in answer.text or "look alike" in answer.text)
+    assert client.post("/lab/create", data=form | {"name": "ط" * 60}).status_code == 200
+
+
+def test_on_postgresql(postgres: str, tmp_path: Path) -> None:
+    """Accounts, a study and a page on the database that several clinics share."""
+    with serving(postgres) as server, Client.create(server.url, robot(server), "pg", case("paper-linear", 3)[0]) as far:
+        first = far.assign(1, "north")[0]
+        far.tell(first.id, effect=0.1, harm=0.2)
+        page = server.person("reads", "reader").get("/study/pg")
+        assert "Running: cohort 1" in page.text and far.verify()["ok"]
 
 
 def test_it_is_not_put_in_the_open(tmp_path: Path) -> None:

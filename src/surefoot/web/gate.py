@@ -181,7 +181,9 @@ class Needs:
 
     async def __call__(self, request: Request) -> Ask:
         site: Site = request.app.state.site
-        who = await to_thread.run_sync(identify, request, site.access, site.safety, self.bearer)
+        cookie = request.cookies.get(COOKIE) if not self.bearer and not site.safety.sso else None
+        who = site.access.known(cookie) if cookie else None
+        who = who or await to_thread.run_sync(identify, request, site.access, site.safety, self.bearer)
         fields = {} if self.bearer or request.method in SAFE else await fields_of(request)
         if self.roles and who is None:
             if self.bearer:

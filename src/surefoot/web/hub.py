@@ -45,6 +45,11 @@ class Kept:
         self.seq, self.at, self.took = -1, 0.0, 0.0
         self.value: Any = None
 
+    def fresh(self, head: int) -> bool:
+        """For this head, or not older than ten times what it takes to work it out."""
+        old = time.monotonic() - self.at
+        return self.seq == head or (self.seq >= 0 and old < min(max(1.0, 10 * self.took), 30))
+
 
 class Hub:
     def __init__(self, url: str | Path):
@@ -87,6 +92,15 @@ class Hub:
                 if study == name:
                     kept.at = 0.0
 
+    def recent(self, part: str, what: str) -> tuple[Study, int, Any] | None:
+        """What was worked out, where that needs no look at the journal: most readers of a board come by here."""
+        name, now = name_of(part), time.monotonic()
+        study, kept = self.open.get(name), self.kept.get((name, what))
+        at, head = self.heads.get(name, (0.0, (0, "", "")))
+        if study is None or kept is None or now - at > OFTEN or kept.seq < 0 or not kept.fresh(head[0]):
+            return None
+        return study, kept.seq, kept.value
+
     def worked_out(self, study: Study, what: str, how: Callable[[], Any]) -> tuple[int, Any]:
         """The value for the present head, or for one that is not older than ten times what it takes to work it out."""
         with self.lock:
@@ -95,7 +109,7 @@ class Hub:
             while len(self.kept) > 4 * OPEN:
                 self.kept.popitem(last=False)
         head = self.head(study.name)[0]
-        if kept.seq == head or (kept.seq >= 0 and time.monotonic() - kept.at < min(max(1.0, 10 * kept.took), 30)):
+        if kept.fresh(head):
             return kept.seq, kept.value
         if not kept.lock.acquire(blocking=kept.seq < 0):
             return kept.seq, kept.value  # somebody is at it

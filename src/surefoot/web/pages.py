@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from base64 import b64encode
@@ -26,6 +27,7 @@ from .jobs import Job
 router = APIRouter(include_in_schema=False)
 PAGE = 25  # studies on a page
 EVENTS = 100
+OFTEN_ENOUGH = 2.0  # seconds between two refreshes of a page that is open
 KINDS = (
     "created", "opened", "told", "corrected", "voided", "paused", "resumed", "stopped", "closed", "ended", "assigned",
     "returned", "warned", "adopted", "exported", "imported", "checkpointed", "clock",
@@ -87,11 +89,15 @@ def board_page(part: str, ask: Ask = needs(*ANY)) -> Response:
 
 
 @router.get("/study/{part}/board")
-def board_fragment(part: str, ask: Ask = needs(*READ)) -> Response:
+async def board_fragment(part: str, ask: Ask = needs(*READ)) -> Response:
     """What changes when events come: the rest of the page stays as it is."""
-    study = ask.site.hub.study(part)
-    seq, html = _board(ask, study)
-    tag = etag(study.name, seq, ask.me.role)
+    if found := ask.site.hub.recent(part, "board"):
+        study, seq, html = found
+        html = _again(ask, study, seq, html)
+    else:
+        study = await to_thread.run_sync(ask.site.hub.study, part)
+        seq, html = await to_thread.run_sync(_board, ask, study)
+    tag = etag(study.name, seq, ask.site.hub.head(study.name)[0] > seq)
     if not_changed(ask, tag):
         return Response(status_code=304, headers={"etag": tag})
     return Response(str(html), headers={"etag": tag}, media_type="text/html")
@@ -116,10 +122,15 @@ def _board(ask: Ask, study: Study) -> tuple[int, Markup]:
         )  # fmt: skip
 
     seq, html = site.hub.worked_out(study, "board", make)
-    if seq < site.hub.head(study.name)[0]:  # worked out a moment ago, for an event before: the page asks once more
-        again = '<span hx-get="/study/{}/board" hx-trigger="load delay:1s" hx-target="#board"></span>'
-        html += Markup(again).format(path_of(study.name))
-    return seq, html
+    return seq, _again(ask, study, seq, html)
+
+
+def _again(ask: Ask, study: Study, seq: int, html: Markup) -> Markup:
+    """What was worked out a moment ago, for an event before the last: the page asks once more."""
+    if seq >= ask.site.hub.head(study.name)[0]:
+        return html
+    again = '<span hx-get="/study/{}/board" hx-trigger="load delay:2s" hx-target="#board"></span>'
+    return html + Markup(again).format(path_of(study.name))
 
 
 @router.get("/study/{part}/stream")
@@ -137,6 +148,8 @@ async def stream(part: str, ask: Ask = needs(*READ), since: int = 0) -> Response
             if who is None or who.role not in READ:
                 return  # logged out, or another role by now
             yield f"id: {head}\nevent: changed\ndata: {head}\n\n" if head is not None else ": still here\n\n"
+            if head is not None:
+                await asyncio.sleep(OFTEN_ENOUGH)
 
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
