@@ -12,6 +12,7 @@ fails less than once in a million runs of the whole suite.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 from unittest import SkipTest
@@ -23,7 +24,7 @@ from .catalogue import CASES, case
 from .designs.base import ENDINGS, RUNNING, Cohort, Design, Outcome, Verdict, take
 from .problem import Problem, SurefootError
 from .scenario import Scenario
-from .simulate import simulate
+from .simulate import Result, simulate
 
 FALSE_ALARM = 1e-6
 FEW = 20  # trials of a first look
@@ -234,16 +235,21 @@ class DesignSuite:
         if not self.design.guarantee:
             raise SkipTest(f"{self.design.name} has no guarantee")
         bank = [name for name, it in CASES.items() if it.claim and it.make(it.arms)[0].shape == self.design.shape]
-        first = min(FEW, self.trials)
-        for trials in dict.fromkeys((first if self.trials > 3 * FEW else self.trials, self.trials)):
-            failed, worst = 0, 0.0
+        look = copy(self)
+        look.trials = FEW
+        for suite in (look, self) if self.trials > 3 * FEW else (self,):
+            trials, failed, worst = suite.trials, 0, 0.0
             for name in bank:
-                result = simulate(*case(name), self.design, trials, seed=1, progress=False)
+                result = suite.simulated(name)
                 bad, delta = int((result.wrong | result.unsafe).sum()), result.problem.delta
                 failed, worst = failed + bad, max(worst, delta)
                 print(f"{self.design.name} on {name}: {bad} of {trials} trials failed, {delta:.0%} allowed", flush=True)
                 self._kept(name, bad, trials, delta, 2 * len(bank) + 2)
             self._kept("all scenarios together", failed, trials * len(bank), worst, 2 * len(bank) + 2)
+
+    def simulated(self, name: str) -> Result:
+        """So many trials of a scenario; to be overridden where some would take too long."""
+        return simulate(*case(name), self.design, self.trials, seed=1, progress=False)
 
     def _kept(self, where: str, failed: int, trials: int, delta: float, tests: int) -> None:
         assert failed <= failures_allowed(trials, delta, tests), (

@@ -27,7 +27,7 @@ BINARY = Noise("bernoulli")
 
 class TestSuite(DesignSuite):
     design = SurefootLevels()
-    trials = 40  # of each case; benchmarks play more
+    trials = 20  # of each case, and judged over all of them together; benchmarks play more
     symmetric = False  # of equals the first comes first
 
 

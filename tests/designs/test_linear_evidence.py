@@ -37,7 +37,7 @@ class TestAnyPolicyConforms(DesignSuite):
     """A random policy on our evidence keeps the promise of a design, and the protocol."""
 
     design = SurefootLinear(Anyhow())
-    trials = 60
+    trials = 30  # of each scenario, and judged over all of them together
     symmetric = False
     small = property(lambda self: easy())
 

@@ -23,7 +23,7 @@ DESIGN = SurefootLinear()
 
 class TestConformance(DesignSuite):
     design = DESIGN
-    trials = 100
+    trials = 60  # of each scenario, and judged over all of them together
     symmetric = False  # sums over arms are taken in another order
 
     def simulated(self, name: str) -> Result:

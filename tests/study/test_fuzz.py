@@ -99,7 +99,7 @@ def test_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     study = Study.create("s.db", "s", problem(), seed=1)
     id, rng, codes = study.ask()[0].id, random.Random(3), set[Any]()
     keep = Path("s.db").read_bytes()
-    for _ in range(300):
+    for _ in range(150):
         words = [rng.choice((*WORDS, id)) for _ in range(rng.randint(0, 2))]
         for _ in range(rng.randint(0, 3)):
             words += [rng.choice(FLAGS), rng.choice((*WORDS, id))][: rng.randint(1, 2)]
