@@ -19,6 +19,7 @@ bench: .venv/ready
 
 soak: .venv/ready
 	$(BIN)/python -m tests.study.soak 500
+	$(BIN)/python -m tests.soak_clusters
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
