@@ -143,8 +143,8 @@ def variants(problem: Problem, scenario: Scenario) -> Iterator[tuple[str, str, A
         yield f"a slack of {2 * problem.slack:g} in place of {problem.slack:g}", "slack", 2 * problem.slack
     if problem.delta < 0.5:
         yield f"a delta of {2 * problem.delta:g} in place of {problem.delta:g}", "delta", 2 * problem.delta
-    if scenario.noise is None and any(not noise.binary for noise in problem.noises):
-        noise = tuple(x if x.binary else Noise(x.kind, x.scale / math.sqrt(2)) for x in problem.noises)
+    if scenario.noise is None and any(hasattr(noise, "sigma") for noise in problem.noises):
+        noise = tuple(Noise(x.kind, x.scale / math.sqrt(2)) if hasattr(x, "sigma") else x for x in problem.noises)
         yield "the mean of two readings a subject (sigma lower by the root of 2)", "noise", noise
     if problem.shape == "monotonic":
         steep = steepest(problem, scenario)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import html_table
 from .designs.base import ENDINGS
 from .problem import Problem
 from .simulate import DOSE_BINS, Array, Result
@@ -28,7 +29,24 @@ def upper_bound(count: int, trials: int, level: float = 0.99) -> float:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """The table of one Result. `to_dict` is what `--json` prints; rows are for reading."""
+    """The operating characteristics of one Result, with their Monte-Carlo error.
+
+    Parameters
+    ----------
+    result
+        Of a simulation.
+    least
+        A lower bound on the mean pulls of any design, to compare with (see `theory.certified_lower_bound`).
+
+    Examples
+    --------
+    >>> from surefoot import Characteristics, case, make, simulate
+    >>> table = Characteristics(simulate(*case("paper-linear", 2), make("safebai-linear"), 20, progress=False))
+    >>> table
+    <Characteristics: safebai-linear on paper-linear, 20 trials, mean pulls ..., failed 0 (promised at most 0.1)>
+    >>> table.to_dict()["failed"]["count"]  # `rows()` is for reading, `to_dict()` what `--json` prints
+    0
+    """
 
     result: Result
     least: float | None = None  # a lower bound on the mean pulls of any design (see theory.certified_lower_bound)
@@ -133,7 +151,19 @@ class Characteristics:
         return found
 
     def to_dict(self) -> dict[str, Any]:
+        """All numbers, by name."""
         return self.numbers
+
+    def __repr__(self) -> str:
+        n = self.numbers
+        promise = f"promised at most {n['delta']:g}" if self.promised else "no promise"
+        return (
+            f"<Characteristics: {n['label']} on {n['scenario']}, {n['trials']:,} trials, mean pulls "
+            f"{n['pulls']['mean']:,.0f}, failed {n['failed']['count']} ({promise})>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(dict(self.rows()))
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and values, for a table."""

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum, auto
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -28,7 +28,6 @@ from .tables import Fit
 app = typer.Typer(
     name="surefoot",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Which of several options is best at its highest safe level, found without stepping over the limit.",
 )
@@ -218,6 +217,8 @@ def compare(
     fitting += policies(shape)
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
+    if any(p.squares for p, _ in problems):  # the others need a sigma
+        fitting = [name for name in fitting if DESIGNS[name].learns]
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
     runs = [
@@ -410,6 +411,28 @@ def designs(as_json: Json = False) -> None:
 
 
 @app.command()
+def pilot(
+    file: Annotated[Path, typer.Argument(metavar="READINGS.csv", help="Columns arm, dose, effect, harm.")],
+    as_json: Json = False,
+) -> None:
+    """What earlier readings say: sigmas, signs that an assumption is wrong, lines for a problem file."""
+    from .pilot import pilot as look
+
+    found = look(file)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = [{"arm": escape(s.arm), "reading": s.reading, "n": f"{s.n:,}", "sigma": f"{s.sigma:.3g}",
+             "at most (95%)": f"{s.upper:.3g}", "range": f"{s.low:.3g} to {s.high:.3g}"}
+            for s in found.spreads]  # fmt: skip
+    console.print(Fit(rows))
+    for sign in found.signs or ["No sign that a line, a rise or an equal spread is wrong."]:
+        console.print(f"- {escape(sign)}")
+    console.print("\nFor the problem file:\n")
+    print(found.lines())
+
+
+@app.command()
 def schema() -> None:
     """The JSON Schema of a problem file, for editors: `surefoot schema > surefoot.schema.json`."""
     from .schema import json_schema
@@ -571,11 +594,55 @@ def key(
     print_json({"public": public, "file": str(out)}) if as_json else print(public)
 
 
+@app.command()
+def serve(
+    db: Annotated[str | None, typer.Option("--db", envvar="SUREFOOT_DB", help="SQLite file or database URL.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="A study whose simulated subjects arrive as you watch.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option()] = 8642,
+    name: Annotated[list[str] | None, typer.Option(help="A host name that the server answers to.")] = None,
+    behind_proxy: Annotated[str | None, typer.Option(help="Address of the proxy that does TLS.")] = None,
+    sso_header: Annotated[str | None, typer.Option(help="Its header that names who is logged in.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS: the certificate.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Signs checkpoints; from `surefoot key new`.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    new_admin: Annotated[bool, typer.Option("--new-admin", help="Print a link that makes one more admin.")] = False,
+) -> None:
+    """The page: studies for people who never open a terminal, and an API for services."""
+    from .web import demonstrate
+    from .web import serve as run_server
+
+    tls: dict[str, Any] = {"certificate": certificate, "private_key": private_key, "behind_proxy": behind_proxy}
+    how = {"host": host, "port": port, "names": tuple(name or ()), "sso": sso_header, "browse": browser, **tls}
+    if demo:
+        demonstrate(**how)
+    elif not db:
+        raise SurefootError("which database? give --db FILE, set SUREFOOT_DB, or look at --demo")
+    else:
+        run_server(db, key=key, new_admin=new_admin, **how)
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
-        print(f"surefoot {__version__}")
+        print(f"surefoot {__version__} ({build()})")
         raise typer.Exit
+
+
+def build() -> str:
+    """What is running: the commit of a checkout, or an installed package; and on which Python and NumPy."""
+    import platform
+    import subprocess
+
+    import numpy as np
+
+    here, where = Path(__file__).resolve().parent, "installed"
+    if (here.parents[1] / ".git").exists():
+        said = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+        with suppress(OSError, subprocess.SubprocessError):
+            where = subprocess.run(said, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
+    return f"{where}, Python {platform.python_version()}, NumPy {np.__version__}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

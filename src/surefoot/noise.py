@@ -31,8 +31,29 @@ class _ByName(type):
 
 
 class Noise(metaclass=_ByName):
-    """One reading's noise, by kind: gaussian or rademacher (plus or minus sigma) with their sigma, gaussian-guess with
-    a guess of a sigma that nobody knows, bernoulli (0 or 1), or bounded between low and high."""
+    """One reading's noise, by its kind and that kind's fields.
+
+    Parameters
+    ----------
+    kind
+        "gaussian" and "rademacher" (plus or minus sigma) with `sigma`, "gaussian-guess" with a guess of a sigma that
+        nobody knows, "bernoulli" (0 or 1), "bounded" between `low` and `high`; `surefoot schema` lists all.
+    *values, **fields
+        The fields of the kind, in its units: those of the reading.
+
+    Raises
+    ------
+    SurefootError
+        If there is no such kind, or a field is missing or not above 0.
+
+    Examples
+    --------
+    >>> from surefoot import Noise
+    >>> Noise("gaussian", 0.4)
+    Gaussian(sigma=0.4)
+    >>> Noise("bernoulli").scale  # a reading in [0, 1] is sub-Gaussian with this sigma
+    0.5
+    """
 
     kind: ClassVar[str]
     exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
@@ -245,12 +266,18 @@ class Bernoulli(_Coin):
         return rel_entr(mean, other) + rel_entr(1 - mean, 1 - other)
 
 
+class Varying(Bernoulli):
+    """Between 0 and 1, with squares: what evidence takes bounded readings for whose spread is told."""
+
+
 @dataclass(frozen=True)
 class Bounded(_Coin):
-    """Between `low` and `high`, and nothing else is known. Drawn as the widest of these: one of the two ends."""
+    """Between `low` and `high`, and nothing else is known. `spread`: how the readings vary is told too, and bet on: far
+    fewer are needed where they vary little. Drawn as the widest of these: one of the two ends."""
 
     low: float = 0.0
     high: float = 1.0
+    spread: bool = False
 
     kind: ClassVar[str] = "bounded"
 
@@ -259,6 +286,8 @@ class Bounded(_Coin):
             object.__setattr__(self, key, number(f"noise {key}", getattr(self, key)))
         if self.low >= self.high:
             raise SurefootError(f"bounded noise needs low below high; got low {self.low:g}, high {self.high:g}")
+        if not isinstance(self.spread, bool):
+            raise SurefootError(f"noise spread must be true or false; got {self.spread!r}")
 
     @property
     def scale(self) -> float:

@@ -191,7 +191,17 @@ class Marks:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of the trials of one run. The columns, one number a trial, are there where they were kept."""
+    """What came of the trials of one run. The columns, one number a trial, are there where they were kept.
+
+    Examples
+    --------
+    >>> from surefoot import case, make, simulate
+    >>> result = simulate(*case("paper-linear", 2), make("safebai-linear"), 20, seed=1, progress=False)
+    >>> result
+    <Result: safebai-linear on paper-linear, 20 trials, seed 1, mean pulls ...>
+    >>> int(result.wrong.sum()), int(result.unsafe.sum())
+    (0, 0)
+    """
 
     problem: Problem
     scenario: Scenario
@@ -202,6 +212,17 @@ class Result:
     seconds: float  # of one core
     columns: Mapping[str, Array] | None = None
     trace: Trace | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result: {self.design.label} on {self.scenario.name}, {self.trials:,} trials, seed {self.seed}, "
+            f"mean pulls {self.sums.mean:,.0f}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from .characteristics import Characteristics
+
+        return Characteristics(self)._repr_html_()
 
     @property
     def trials(self) -> int:

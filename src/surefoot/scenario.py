@@ -175,10 +175,30 @@ class Truth:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Curves of effect and harm, one an arm, and what else is hidden.
+    """The hidden truth, for simulations alone: curves of effect and harm, one an arm, and what else is hidden.
 
-    `noise`: the actual noise where it differs from what the problem declares. `correlation` in [-1, 1] ties the two
-    readings of one pull. `drift`: by how much harm rises with every 1,000 pulls of the trial (outside the assumptions).
+    Parameters
+    ----------
+    effect, harm
+        One curve an arm: a function of an array of doses, such as `Linear`, `Logistic`, `Emax` or `Table` of
+        `surefoot.scenario`.
+    noise
+        The actual noise where it differs from what the problem declares.
+    correlation
+        In [-1, 1]; ties the two readings of one pull.
+    drift
+        By how much harm rises with every 1,000 pulls of the trial (outside the assumptions).
+    name
+        What it is called in tables.
+
+    Examples
+    --------
+    >>> from surefoot import Scenario, case
+    >>> from surefoot.scenario import Linear
+    >>> truth = Scenario((Linear(1.0), Linear(0.5)), (Linear(1.0), Linear(0.8)))
+    >>> problem, _ = case("paper-linear", 2)
+    >>> truth.truth(problem).best, truth.violations(problem)
+    (0, [])
     """
 
     effect: tuple[Curve, ...]
@@ -374,7 +394,31 @@ def parse_curve(where: str, data: Any, levels: int | None = None) -> Curve:
 
 
 def load(path: str | Path) -> tuple[Problem, Scenario]:
-    """Read a scenario file: a problem file whose arms also have `effect` and `harm`. Of several, the first."""
+    """Read a scenario file: a problem file whose arms also have `effect` and `harm`. Of several truths, the first.
+
+    Parameters
+    ----------
+    path
+        Of a TOML file (`surefoot new` writes one).
+
+    Returns
+    -------
+    (Problem, Scenario)
+
+    Raises
+    ------
+    SurefootError
+        With all that is wrong in the file, line by line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from surefoot import case, load
+    >>> problem, truth = case("paper-linear", 3)
+    >>> _ = Path("mine.toml").write_text(truth.to_toml(problem))
+    >>> load("mine.toml") == (problem, truth)
+    True
+    """
     problem, found = load_all(path)
     return problem, found[0]
 

@@ -89,13 +89,50 @@ def simulate(
     progress: bool = True,
     xp: Any = np,
 ) -> Result:
-    """Play `trials` trials.
+    """Play `trials` trials. A progress bar shows on a terminal after two seconds; Ctrl-C stops at once, workers too.
 
-    `workers`: processes of this machine, -1 for every core. `cluster`: the address of a Dask (`tcp://`, `tls://`) or
-    Ray (`ray://`) cluster. Neither changes a number. `device`: where arrays live and numbers are drawn (`cuda`), with
-    `width` trials side by side; equal in law. `out`: a folder that keeps what is done and goes on from there. `keep`:
-    one number a trial beside the sums, by default up to 100,000 trials; `trace`: every round. A progress bar shows on a
-    terminal after two seconds; Ctrl-C stops at once, workers too.
+    Parameters
+    ----------
+    problem, scenario, design
+        What is known, the truth, and the rule.
+    trials
+        How many.
+    seed
+        The same seed gives the same numbers, whatever the workers or the cluster.
+    workers
+        Processes of this machine; -1 for every core.
+    cluster
+        The address of a Dask (`tcp://`, `tls://`) or Ray (`ray://`) cluster.
+    device
+        Where arrays live and numbers are drawn (`cuda`); equal in law, not bit by bit.
+    width
+        How many trials are played side by side.
+    out
+        A folder that keeps what is done, and goes on from there.
+    keep
+        One number a trial beside the sums; by default up to 100,000 trials.
+    trace
+        Keep every round, for pictures.
+    progress
+        Whether to show a bar.
+    xp
+        An array namespace: NumPy, or that of PyTorch or CuPy.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    SurefootError
+        If the design is not for this shape, or a number is not what it must be.
+
+    Examples
+    --------
+    >>> from surefoot import case, make, simulate
+    >>> result = simulate(*case("paper-linear", 3), make("surefoot-linear"), trials=10, seed=1, progress=False)
+    >>> result.trials, result.problem.names[result.truth.best]
+    (10, 'arm 1')
     """
     run = Run(
         problem, scenario, design, trials, seed, keep=trials <= KEEP if keep is None else keep, trace=trace,

@@ -12,8 +12,10 @@ from surefoot import Arm, Noise, Problem, Scenario, SurefootError, make, simulat
 from surefoot.bounds import sigma_upper
 from surefoot.catalogue import case
 from surefoot.designs.base import Outcome
+from surefoot.designs.levels_evidence import squared
+from surefoot.designs.levels_wagers import GAP, wager
 from surefoot.designs.readings import SIGMA, begin, within
-from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, draw_squares
+from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Varying, draw_squares
 from surefoot.scenario import Table
 
 
@@ -47,7 +49,7 @@ def test_the_bound_has_no_unit_and_comes_down_to_sigma() -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [Gaussian(0.7), Bernoulli(), Noise("rademacher", 0.4), Bounded(-1, 3), Beta(0, 1, 0.1)]
+    "noise", [Gaussian(0.7), Bernoulli(), Noise("rademacher", 0.4), Bounded(-1, 3), Beta(0, 1, sd=0.1)]
 )
 def test_squares_are_those_of_readings_drawn_one_by_one(noise: Noise) -> None:
     """By their mean and, with the sum, their correlation: within what chance allows."""
@@ -140,3 +142,41 @@ def test_bounded_readings_are_bet_on_as_binary_ones(name: str) -> None:
     )
     np.testing.assert_array_equal(binary.pulls, bounded.pulls)
     np.testing.assert_array_equal(binary.safe, bounded.safe)
+
+
+def bound_is_broken(above: bool, mean: float, trials: int) -> int:
+    """In how many trials the bets that learn how readings vary ever reach 10 against a true mean."""
+    rng, sums = np.random.default_rng(6), np.zeros((4, trials))
+    reached = np.zeros(trials, bool)
+    for k in range(40):
+        n = np.full((trials, 1), 1 + k // 4)
+        law = Bounded(0, 1) if k % 3 == 0 else Beta(0, 1, sd=0.1)  # it may change: nothing is assumed of the law
+        total, squares = (x[:, 0] for x in law.both(rng, n, np.full((trials, 1), mean)))
+        square = squared(sums[0], sums[1], n[:, 0].astype(float), total, squares)
+        sums = sums + np.stack([n[:, 0], total, square, n[:, 0]])
+        reached |= wager(sums[0], sums[1], np.full(trials, mean), Varying(), GAP, above, sums[2])[0] >= np.log(10)
+    return int(reached.sum())
+
+
+def test_bets_that_learn_how_readings_vary_hold_at_any_time() -> None:
+    trials = 3000
+    for above in (True, False):
+        for mean in (0.1, 0.5):
+            assert bound_is_broken(above, mean, trials) <= stats.binom.isf(1e-7, trials, 0.1)
+
+
+def test_readings_that_vary_little_take_fewer_pulls() -> None:
+    arms = (Arm("a", levels=("only",)), Arm("b", levels=("only",)))
+    problem = Problem(arms=arms, limit=0.5, slack=0.1, delta=0.1, shape="levels", noise=Bounded(0, 1))
+    curves = [Table((0.0,), (x,)) for x in (0.2, 0.1)]
+    truth = Scenario((curves[0], curves[1]), (curves[1], curves[1]), noise=(Beta(0, 1, sd=0.1), Bernoulli()))
+    sums, squares = (
+        simulate(
+            problem.but(noise=(Bounded(0, 1, spread), Bernoulli())), truth, make("surefoot-levels"), trials=6, seed=2
+        )
+        for spread in (False, True)
+    )
+    assert squares.pulls.mean() < 0.6 * sums.pulls.mean() and not np.any(squares.wrong)
+    other, _ = case("paper-drug", 2)
+    with pytest.raises(SurefootError, match="leave spread out of the noise"):
+        make("surefoot-monotonic").start(other.but(noise=Bounded(0, 1, True)))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from surefoot import Noise, Problem, Scenario, SurefootError
+from surefoot import Arm, Noise, Problem, Scenario, SurefootError
 from surefoot.catalogue import case
 from surefoot.study import Study
 from surefoot.study.cli import app
@@ -205,3 +205,23 @@ def test_pipelines_that_cannot_be(tmp_path: Path) -> None:
             created(tmp_path / "a.db", asked, pipeline=value)
     with pytest.raises(SurefootError, match="decides after whole stages"):
         Study.create(tmp_path / "a.db", "a", asked, "safebai-linear", pipeline=2)
+
+
+def test_a_live_study_of_readings_that_vary_little(tmp_path: Path) -> None:
+    """Design and checker come to the same, told singly and in blocks."""
+    arms = (Arm("a", levels=(1, 2)), Arm("b", levels=(1, 2)))
+    asked = Problem(arms=arms, limit=4.0, slack=1.0, delta=0.1, shape="levels", noise=Noise("bounded", 0.0, 10.0, True))
+    rng, ended = np.random.default_rng(2), []
+    for blocks in (False, True):
+        study = created(tmp_path / f"{blocks}.db", asked, blocks=blocks)
+        for _ in range(40):
+            rows = []
+            for a in study.ask():
+                y, z = (rng.normal(mean + a.dose, 0.5, a.n).clip(0, 10) for mean in (4.0 if a.arm == "a" else 1.0, 0.5))
+                rows.append({"id": a.id, **(sums(y, z) if blocks else {"effect": float(y[0]), "harm": float(z[0])})})
+            if not rows:
+                break
+            study.tell_many(rows)
+        ended.append(study.status()["winner"])
+        assert study.verify()["ok"]
+    assert ended == ["a", "a"]

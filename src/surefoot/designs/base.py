@@ -40,10 +40,22 @@ ACTIVE, BEATEN, REFUTED, STOPPED = range(4)
 
 @dataclass(frozen=True)
 class Cohort:
-    """For every trial and arm: a dose, and how many pulls (0 where the arm rests).
+    """What to give next: for every trial and arm a dose, and how many pulls.
 
-    Stakes are the numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where
-    nothing is. Designs whose proof has no bets have none.
+    Parameters
+    ----------
+    dose, n
+        Arrays (trials, arms); n is 0 where the arm rests.
+    stakes
+        The numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where nothing is.
+        Designs whose proof has no bets have none.
+
+    Examples
+    --------
+    >>> from surefoot import case, make
+    >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
+    >>> design.ask(design.start(problem, trials=1)).n
+    array([[5, 5]])
     """
 
     dose: Array
@@ -53,10 +65,24 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms.
+    """What came back, per trial and arm.
 
-    `squares`, where the problem wants them: of effects and of harms, the sums of squared distances from their mean in
-    the cohort. `weight`, (trials, arms, 2), is set within a design: how much a reading counts (see `readings`).
+    Parameters
+    ----------
+    n, effect, harm
+        Arrays (trials, arms): number of pulls, sum of their effects, sum of their harms.
+    squares
+        Where the problem wants them: of effects and of harms, the sums of squared distances from their mean in the
+        cohort.
+    weight
+        (trials, arms, 2), set within a design: how much a reading counts (see `readings`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefoot import Outcome
+    >>> Outcome(np.array([[2, 0]]), np.array([[1.5, 0.0]]), np.array([[0.4, 0.0]])).effect.sum()
+    np.float64(1.5)
     """
 
     n: Array
@@ -74,8 +100,18 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Where every trial stands. Arrays are (trials,) or (trials, arms).
+    """Where every trial stands. Arrays are (trials,) or (trials, arms); `endings()` and `reason(arm)` say it in words.
 
+    Examples
+    --------
+    >>> from surefoot import case, make
+    >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
+    >>> verdict = design.verdict(design.start(problem))
+    >>> verdict.endings(), verdict.reason(0)
+    (['running'], 'active: value unknown, largest safe dose 0.1 to 1.5')
+
+    Notes
+    -----
     `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
     `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
     `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
@@ -212,7 +248,21 @@ D = TypeVar("D", bound="Design[Any]")
 
 
 class Design(ABC, Generic[S]):
-    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`."""
+    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`.
+
+    Examples
+    --------
+    One turn of three trials side by side, with readings that are as they are in truth:
+
+    >>> from surefoot import Outcome, case, make
+    >>> problem, truth = case("paper-linear", 2)
+    >>> design = make("surefoot-linear")
+    >>> state = design.start(problem, trials=3)
+    >>> cohort = design.ask(state)
+    >>> readings = Outcome(cohort.n, cohort.n * truth.effects(cohort.dose), cohort.n * truth.harms(cohort.dose))
+    >>> design.tell(state, cohort, readings).pulls
+    array([10, 10, 10])
+    """
 
     name: ClassVar[str]
     shape: ClassVar[Shape]
@@ -275,6 +325,11 @@ class Design(ABC, Generic[S]):
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
+        if self.shape != "levels" and any(getattr(noise, "spread", False) for noise in problem.noises):
+            raise SurefootError(
+                f"{self.name} bets on bounded readings by their sums, and only surefoot-levels by how they vary: leave "
+                f"spread out of the noise"
+            )
         if problem.squares and not self.learns:
             raise SurefootError(
                 f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "
@@ -369,6 +424,15 @@ def _check_squares(xp: Any, state: State, outcome: Outcome) -> None:
     for name, x in zip(("effect", "harm"), outcome.squares, strict=True):
         if x.shape != outcome.n.shape or not bool(xp.all((x >= 0) & xp.isfinite(x) | (outcome.n <= 0))):
             raise SurefootError(f"squares of {name} must be finite and 0 or more, one for every trial and arm")
+
+
+def expected_squares(problem: Problem, n: Array) -> Any:
+    """Squares for an outcome that is only supposed, as the scale has them; None where the problem wants none."""
+    if not problem.squares:
+        return None
+    xp = array_namespace(n)
+    free = xp.astype(xp.where(n > 1, n - 1, xp.zeros_like(n)), xp.float64)
+    return tuple(noise.scale**2 * free for noise in problem.noises)
 
 
 def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:

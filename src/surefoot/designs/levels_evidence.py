@@ -31,6 +31,7 @@ from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like
 from ..bounds import Mixture
+from ..noise import Varying
 from ..problem import Problem
 from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
@@ -54,6 +55,7 @@ class LevelsState(State):
     harm: Array
     count: Array  # (trials, arms, levels, stakes)
     total: Array
+    square: Any  # of readings whose spread is told, else None: squared distances from what was expected
     calm: Array  # (trials, arms): the highest certified level
     barred: Array  # the lowest level shown to be above the ceiling; inf where none is
     against: Array  # log of the most evidence there ever was against "this arm is best"
@@ -73,9 +75,10 @@ class LevelsEvidence(Evidence[LevelsState]):
         zero = xp.zeros((trials, *problem.levels.shape), dtype=xp.float64)
         bets = xp.zeros((*zero.shape, len(STAKES)), dtype=xp.float64)
         none = xp.zeros_like(first["safe"])
+        varying = any(isinstance(noise, Varying) for noise in problem.noises)
         return LevelsState(
-            **first, n=zero, effect=zero, harm=zero, count=bets, total=bets, calm=none, barred=none + xp.inf,
-            least=none, against=none, x=none, alarm=none > 0,
+            **first, square=bets if varying else None, n=zero, effect=zero, harm=zero, count=bets, total=bets,
+            calm=none, barred=none + xp.inf, least=none, against=none, x=none, alarm=none > 0,
         )  # fmt: skip
 
     def stakes(self, problem: Problem) -> tuple[str, ...]:
@@ -102,8 +105,13 @@ class LevelsEvidence(Evidence[LevelsState]):
         )
         staked = xp.astype(cohort.stakes > 0, xp.float64)[:, :, None, :]
         count, total = xp.stack([k, k, k, m, m], axis=-1), xp.stack([harms, harms, harms, effects, effects], axis=-1)
+        square = s.square
+        if square is not None:  # around the mean so far of their level, which was known before they came
+            far, wide = (squared(s.n, x, n, y, xp.where(here, q[..., None], 0.0)) for x, y, q in (
+                (s.harm, harm, outcome.squares[1]), (s.effect, effect, outcome.squares[0])))  # fmt: skip
+            square = square + xp.stack([far, far, far, wide, wide], axis=-1) * staked
         return replace(
-            s, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
+            s, square=square, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
             count=s.count + count * staked, total=s.total + total * staked,
         )  # fmt: skip
 
@@ -111,7 +119,8 @@ class LevelsEvidence(Evidence[LevelsState]):
         """Log wealth at every level of the bets that harm is above (or below) a bound."""
         k = STAKES.index(stake)
         n, z = s.count[..., k], s.total[..., k]
-        return wager(n, z, n * 0.0 + bound, s.problem.noises[1], prior, above)[0]
+        square = s.square[..., k] if s.square is not None and isinstance(s.problem.noises[1], Varying) else None
+        return wager(n, z, n * 0.0 + bound, s.problem.noises[1], prior, above, square)[0]
 
     def certify(self, s: LevelsState) -> LevelsState:
         """Levels calm and good, in order from below; levels barred and over the limit, in order from above."""
@@ -133,9 +142,10 @@ class LevelsEvidence(Evidence[LevelsState]):
         below, above = (STAKES.index(k) for k in ("below", "above"))
         level = like(s.safe, p.levels)
         real = xp.isfinite(level) & (s.n >= 0)
+        sums = (s.count, s.total, s.square) if isinstance(p.noises[0], Varying) else (s.count, s.total)
         return Terms(
-            p.noises[0], (from_top(s.count[..., below]), from_top(s.total[..., below])),
-            tuple(xp.cumulative_sum(z[..., above], axis=-1) for z in (s.count, s.total)),
+            p.noises[0], tuple(from_top(z[..., below]) for z in sums),
+            tuple(xp.cumulative_sum(z[..., above], axis=-1) for z in sums),
             xp.cumulative_sum(high, axis=-1) - high, high, from_top(low) - low,
             real & (level <= s.unsafe[..., None]), real & (level >= s.safe[..., None]),
         )  # fmt: skip
@@ -224,6 +234,13 @@ class LevelsEvidence(Evidence[LevelsState]):
         within = xp.stack([xp.min(within[..., : k + 1], axis=-1) for k in range(s.n.shape[-1])], axis=-1)
         after = xp.concat([within[..., 1:], xp.zeros_like(within[..., :1])], axis=-1)
         return within - after, effect, standard_error(p.noises[0], effect, n)
+
+
+def squared(n: Array, total: Array, more: Array, sum_: Array, squares: Array) -> Array:
+    """Of `more` readings: squared distances from the mean of the n before them, a half where there is none."""
+    xp = array_namespace(n)
+    centre = (total + 0.5) / (n + 1)
+    return squares + more * (sum_ / xp.maximum(more, like(n, 1.0)) - centre) ** 2
 
 
 def from_top(x: Array) -> Array:

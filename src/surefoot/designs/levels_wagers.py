@@ -11,6 +11,7 @@ from ..arrays import Array, like, put, rows
 from ..bounds import Mixture, added, atoms, log_sum
 from ..problem import Noise
 
+VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn the spread, in units of the whole range
 HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b; the rest on effects from b on
 
 # How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
@@ -19,10 +20,13 @@ NEAR = Mixture(top=1.2, ratio=2.0, dense=3, below=7, above=1, tails=0.12, nothin
 GAP = Mixture(top=1.6, ratio=2.0, dense=4, below=7, above=1, tails=0.1, nothing=0.04)  # x
 
 
-def wager(count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool) -> tuple[Array, Array]:
+def wager(
+    count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool, square: Array = None
+) -> tuple[Array, Array]:
     """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x.
 
-    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x. Others: Robbins' mixture.
+    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x. Others: Robbins' mixture. Where
+    the `square` of bounded readings is known, half of the stake is on bets that learn how they vary.
     """
     xp, sign = array_namespace(total), 1.0 if above else -1.0
     g, log_weight = atoms(prior, total)
@@ -30,8 +34,13 @@ def wager(count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, ab
     if noise.kind == "bernoulli":
         rise = xp.expm1(g)
         chance = 1 + xp.clip(x, 0.0, 1.0) * rise  # a mean is never outside [0, 1], whatever x is
-        value, part = log_sum(g * total - count * xp.log(chance) + log_weight)
-        return value, -count * added(part * (rise / chance))
+        bets, falls = g * total - count * xp.log(chance) + log_weight, rise / chance
+        if square is not None:
+            l, half = xp.reshape(like(total, VARY), (-1, *[1] * total.ndim)), math.log(0.5)
+            more = sign * l * (total - count * x) + (l + xp.log1p(-l)) * square + (half - math.log(len(VARY)))
+            bets, falls = xp.concat([bets + half, more]), xp.concat([falls + 0.0 * bets, sign * l + 0.0 * more])
+        value, part = log_sum(bets)
+        return value, -count * added(part * falls)
     g = g / noise.scale
     value, part = log_sum(g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight)
     return value, -count * added(part * g)
@@ -41,8 +50,8 @@ class Terms(NamedTuple):
     """What the verdict needs of every arm, for b at each level: (trials, arms, levels)."""
 
     noise: Noise
-    below: tuple[Array, Array]  # count and total at levels b and above
-    above: tuple[Array, Array]  # at levels b and below
+    below: tuple[Array, ...]  # count, total (and square) at levels b and above
+    above: tuple[Array, ...]  # at levels b and below
     high_before: Array  # wealth `high` of the levels below b
     high: Array  # and at b
     low_after: Array  # wealth `low` of the levels above b
@@ -55,7 +64,7 @@ class Terms(NamedTuple):
         def cut(a: Array) -> Array:
             return xp.take(a, index, axis=0)
 
-        pairs = [(cut(n), cut(y)) for n, y in (self.below, self.above)]
+        pairs = [tuple(map(cut, z)) for z in (self.below, self.above)]
         return Terms(self.noise, pairs[0], pairs[1], *map(cut, self[3:]))
 
     def mixed(self, effect: Array) -> tuple[Array, Array]:
@@ -70,22 +79,22 @@ class Terms(NamedTuple):
     def rival(self, x: Array) -> tuple[Array, Array]:
         """Log wealth against "value >= x, largest safe level b", and its slope: (trials, arms, levels, x)."""
         xp = array_namespace(x)
-        n, y = (z[..., None] for z in self.below)
-        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, above=False)
+        n, y, *square = (z[..., None] for z in self.below)
+        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, False, *square)
         value, part = self.mixed(effect)
         return xp.where(self.may_rival[..., None], value, xp.inf), part * slope
 
     def led(self, x: Array) -> tuple[Array, Array]:
         """The same against "value <= x, largest safe level b"; x is (trials, arms, x)."""
         xp = array_namespace(x)
-        n, y = (z[..., None] for z in self.above)
-        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, above=True)
+        n, y, *square = (z[..., None] for z in self.above)
+        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, True, *square)
         return xp.where(self.may_led[..., None], value + self.low_after[..., None], xp.inf), slope
 
     def floors(self) -> tuple[Array, Array]:
         """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
         xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
-        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n, _ in (self.below, self.above))
+        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n, *_ in (self.below, self.above))
         rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
         return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
 

@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 
 from ..arrays import Array
 from ..bounds import sigma_upper
-from ..noise import Bernoulli, Bounded, Gaussian
+from ..noise import Bernoulli, Bounded, Gaussian, Varying
 from ..problem import Problem
 from .base import Outcome, Verdict
 from .recommend import Estimates
@@ -54,6 +54,9 @@ class Readings:
             if isinstance(noise, Bounded):
                 off = getattr(outcome, key) - noise.low * outcome.n
                 changes[key] = off / (noise.high - noise.low)
+        if outcome.squares is not None:
+            wide = [x.high - x.low if isinstance(x, Bounded) else 1.0 for x in self.problem.noises]
+            changes["squares"] = tuple(x / w**2 for x, w in zip(outcome.squares, wide, strict=True))
         return replace(outcome, **changes)
 
     def learn(self, outcome: Outcome) -> Readings:
@@ -65,14 +68,17 @@ class Readings:
         n, many = xp.astype(outcome.n, xp.float64)[..., None], outcome.n[..., None] > 1
         free = self.free + xp.where(many, n - 1, 0.0)
         squares = self.squares + xp.where(many, xp.stack(list(outcome.squares), axis=-1), 0.0)
-        alpha = SIGMA * self.problem.delta / (2 * len(self.problem.arms))
+        if all(noise.known for noise in self.problem.noises):
+            return self
+        many = len(self.problem.arms) * sum(not noise.known for noise in self.problem.noises)
+        alpha = SIGMA * self.problem.delta / many
         return replace(
             self, bound=xp.minimum(self.bound, sigma_upper(free, squares, alpha)), free=free, squares=squares
         )
 
     def enough(self, n: Array) -> Array:
         """Numbers of pulls of a cohort, raised to what shows a sigma."""
-        if not self.problem.squares:
+        if all(noise.known for noise in self.problem.noises):
             return n
         xp = array_namespace(n)
         least = xp.where(xp.any(self.weight() <= 0, axis=-1), FIRST, LEAST)
@@ -126,7 +132,8 @@ def begin(problem: Problem, trials: int, xp: Any) -> tuple[Problem, Readings | N
 
 def within(problem: Problem) -> Problem:
     """The problem as the evidence takes it: bounded readings in [0, 1], and less delta where sigmas must be shown."""
-    changes: dict[str, Any] = {"delta": problem.delta * (1 - SIGMA)} if problem.squares else {}
+    unknown = not all(noise.known for noise in problem.noises)
+    changes: dict[str, Any] = {"delta": problem.delta * (1 - SIGMA)} if unknown else {}
     effect, harm = problem.noises
     if isinstance(effect, Bounded) and problem.tolerance is not None:
         changes["tolerance"] = problem.tolerance / (effect.high - effect.low)
@@ -139,4 +146,6 @@ def within(problem: Problem) -> Problem:
 
 
 def _plain(noise: Any) -> Any:
-    return Bernoulli() if isinstance(noise, Bounded) else noise if noise.known else Gaussian(noise.scale)
+    if isinstance(noise, Bounded):
+        return Varying() if noise.spread else Bernoulli()
+    return noise if noise.known else Gaussian(noise.scale)

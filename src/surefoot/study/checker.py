@@ -33,10 +33,10 @@ from typing import Any, NamedTuple
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
 NAN = math.nan
-QUOTE = json.encoder.encode_basestring_ascii
 EFFECT, HARM = 0, 1
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
 SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
+VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
 WIDER = [
     0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)
 ]  # bets that squares are small
@@ -48,6 +48,13 @@ Stakes = Sequence[float | None] | None  # of an arm
 
 class Broken(ValueError):
     """Something that does not follow."""
+
+
+def not_a_number(name: str) -> float:
+    raise Broken(f"{name} is no number that a study may hold")
+
+
+QUOTE, DECODE = json.encoder.encode_basestring_ascii, json.JSONDecoder(parse_constant=not_a_number).decode
 
 
 class Event(NamedTuple):
@@ -67,7 +74,7 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.payload)
+        found: dict[str, Any] = DECODE(self.payload)
         return found
 
     def seal(self) -> str:
@@ -173,7 +180,8 @@ class Record:
         self.theorem = self._fresh()
         self.pipeline: int = data.get("pipeline", 1)
         noise = data["problem"]["noise"]
-        self.squares = "guess" in noise or any("guess" in noise.get(key, ()) for key in READINGS)
+        noises = [noise.get(key, noise) for key in READINGS]
+        self.squares = any("guess" in each or each.get("spread") for each in noises)
 
     def _opened(self, event: Event, data: dict[str, Any]) -> None:
         runs = not (self.paused or self.stopped) and self.free
@@ -195,6 +203,7 @@ class Record:
         effect, harm = data.get("effect"), data.get("harm")
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
         need(event.reason is not None or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
+        need(all(map(math.isfinite, data.values())), subject, "has a reading that is not finite")
         if given.blocks:
             self._told_block(subject, data)
         if harm is not None:
@@ -233,6 +242,7 @@ class Record:
         true = data["was"] and all(was[key] == x for key, x in data["was"].items())
         need(event.reason and true, "a correction has a reason, and says what was told before")
         need(self.plausible(data) or data.get("confirmed"), subject, "is not plausible, and nobody confirmed it")
+        need(all(math.isfinite(data.get(key, 0.0)) for key in was), subject, "has a reading that is not finite")
         block |= {key: data[key] for key in block if key in data}
         need(block.get("n", 1) >= 1, subject, "is a block: it needs an n of at least 1")
         self.effect[subject], self.harm[subject], dose = (data.get(key, was[key]) for key in ("effect", "harm", "dose"))
@@ -445,6 +455,7 @@ class Theorem:
         self.seen = [[[0.0, 0.0], [0.0, 0.0]] for _ in problem["arms"]]  # squares: how many, and their sum
         noises = [problem["noise"].get(key, problem["noise"]) for key in READINGS]
         self.guessed, self.units = ["guess" in noise for noise in noises], [(0.0, 1.0)] * 2
+        self.varying = [bool(noise.get("spread")) for noise in noises]  # bounded, and how they vary is bet on
         if self.UNITS:
             problem = self.within(problem, noises)
         self.problem, self.delta = problem, float(problem["delta"])
@@ -484,13 +495,16 @@ class Theorem:
             for dose in sorted((a for i, a in came if i == arm), key=lambda a: (a == main, a)):
                 n, *totals = came[arm, dose][:3]
                 scaled = [(x - n * low) / wide for x, (low, wide) in zip(totals, self.units, strict=True)]
-                self.bet(arm, dose, (n, *scaled), stakes if dose == main else None)
+                wide = [q / wide**2 for q, (_, wide) in zip(came[arm, dose][3:], self.units, strict=False)]
+                self.bet(
+                    arm, dose, (n, *scaled, *(wide if any(self.varying) else ())), stakes if dose == main else None
+                )
                 self.spread(arm, n, came[arm, dose][3:])
 
     def spread(self, arm: int, n: float, squares: Sequence[float]) -> None:
         """Upper bounds on the sigmas that are not known, by how readings vary within a cohort ("Readings" in
         docs/guarantees.md), and so for how many readings of the guessed sigma one counts."""
-        goal = math.log(len(WIDER) * 2 * self.d / (SIGMA / (1 - SIGMA) * self.delta))
+        goal = math.log(len(WIDER) * max(sum(self.guessed), 1) * self.d / (SIGMA / (1 - SIGMA) * self.delta))
         for r, new in enumerate(squares):
             if self.guessed[r] and n > 1:
                 add(self.seen[arm][r], (n - 1, new))
@@ -560,7 +574,11 @@ class Staged(Theorem):
         self.union = self.d if problem["shape"] == "linear" else 1
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Any]) -> None:
-        first = min((staked[1] for staked in stakes if staked), default=math.inf)
+        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
+        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
+        numbers = staked[1::2]
+        need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
+        first = min(numbers, default=math.inf)
         self.shown = {
             (number, arm): x
             for (number, arm), x in self.shown.items()
@@ -912,14 +930,17 @@ class Joint(Theorem):
 
     def wager(self, reading: int, sums: Sequence[float], x: float, sign: int, atoms: Atoms) -> float:
         """Log of the wealth of bets that a mean is above x (below it). Sums of weight^2, weight, weight * reading."""
-        v, w, total = sums
-        if self.binary[reading]:
+        v, w, total, *square = sums
+        if self.binary[reading] and not self.varying[reading]:
             return log_odds(total, v, x, sign, atoms)
+        if self.binary[reading]:  # half of the stake is on bets that learn how bounded readings vary
+            bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
+            return either(log_odds(total, v, x, sign, atoms), log_sum(bets) - math.log(len(VARY)), 0.5)
         return log_mixture(sign * (total - x * w) / self.sigma[reading], v, atoms)
 
     def effects(self, parts: Sequence[Sequence[float]], x: float, sign: int) -> float:
         """The same of the effects of several doses together."""
-        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 3
+        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 4
         return self.wager(EFFECT, pooled, x, sign, self.prior)
 
 
@@ -976,7 +997,7 @@ class SurefootMonotonic(Joint):
                 came, self.ceiling - slope * max(rung - dose, 0.0), guess, -1
             )
         goal = math.log(self.d / (0.35 * self.delta))
-        passed = next((j for j, x in enumerate(rungs) if x < goal), self.RUNGS)
+        passed = next((j for j, x in enumerate(rungs) if not x >= goal), self.RUNGS)
         self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
         self.regrid(arm, passed, 1.0)
 
@@ -1050,7 +1071,9 @@ class SurefootLevels(Joint):
         super().__init__(problem, options)
         places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
         self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
-        self.bets = [[[[0.0] * 3 for _ in range(5)] for _ in x] for x in places]  # by level and stake: n, n, sum
+        # by level and stake: n, n, sum, and squares where they are bet on; by level: all that was read
+        self.bets = [[[[0.0] * 4 for _ in range(5)] for _ in x] for x in places]
+        self.read = [[[0.0] * 3 for _ in x] for x in places]
         self.low, self.high = ([[0.0] * len(x) for x in places] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
         self.barred, self.over = ([len(x) for x in places] for _ in range(2))  # from here on it is above
@@ -1062,12 +1085,23 @@ class SurefootLevels(Joint):
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Levels are below a bound in order from the second on, by the bets at and above each; above one in order from
         the last down, by the bets at and below each. What was shown once stays shown."""
-        if not stakes or dose not in self.arms[arm]["levels"]:
+        if dose not in self.arms[arm]["levels"]:
+            return
+        read, (n, *totals), squares = self.read[arm][int(dose)], came[:3], came[3:] or (0.0, 0.0)
+        # around the mean so far of the level, which was known before
+        square = [
+            q + n * (x / n - (had + 0.5) / (read[0] + 1)) ** 2
+            for q, x, had in zip(squares, totals, read[1:], strict=True)
+        ]
+        add(read, (n, *totals))
+        if not stakes:
             return
         for k, (stake, sums) in enumerate(zip(stakes, self.bets[arm][int(dose)], strict=True)):
             r = HARM if k < 3 else EFFECT
             if stake is not None and stake > 0:
-                add(sums, (self.weight[arm][r] * x for x in (came[0], came[0], came[1 + r])))
+                add(
+                    sums, (*(self.weight[arm][r] * x for x in (n, n, totals[r])), square[r] if self.varying[r] else 0.0)
+                )
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
             return [self.wager(HARM, level[stake], bound, sign, atoms) for level in self.bets[arm]]
@@ -1123,7 +1157,7 @@ def check(events: Sequence[Event], head: str | None = None) -> dict[str, Any]:
     for event in events[: broken[0] - 1 if broken else None]:
         try:
             admit(record, event, event.data)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
             broken = event.seq, f"event {event.seq} ({event.kind}) does not follow from those before it: {error}"
             break
     if broken or not events:

@@ -53,26 +53,40 @@ class View(Record):
         self.reserved: dict[int, str] = {}  # subject -> for whom
         self.keys: dict[str, str] = {}  # of requests -> payload
         self.actors: set[str] = set()
+        self.reader = ""  # who told or corrected the last reading
+        self.alarmed: set[str] = set()  # whose reading made a watch pause the study
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
         self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
         self._watches: Watches | None = None
+        self._ahead: tuple[Any, Any, Any] = (None, None, None)  # what the last `ahead_state` was made of, and itself
+        self.corrections = 0
         self._first = 1  # no subject before it is open
 
     # Events that are in the journal
     def follow_up(self, events: Iterable[Event]) -> View:
-        """Take events from the journal, each with its seal."""
+        """Take events from the journal, each with its seal; first, where something is known, the last that is."""
+        known = self.seq
         for event in events:
             if event.seal() != event.hash:
                 raise Broken(f"event {event.seq} was changed: its content does not have its hash")
-            self.take(event)
+            if known:
+                need(
+                    (event.seq, event.hash) == (known, self.hash), "event", known, "is not the one that was read before"
+                )
+                known = 0
+            else:
+                self.take(event)
+        need(not known, "event", known, "is gone: it was there before")
         return self
 
     def take(self, event: Event, data: dict[str, Any] | None = None) -> None:
         super().take(event, data)
         self.actors.add(event.actor)
+        if event.kind in ("told", "corrected"):
+            self.reader = event.actor
         if event.key is not None:
             self.keys[event.key] = event.payload
 
@@ -97,12 +111,16 @@ class View(Record):
     def ahead_state(self) -> Any:
         """The design's state with cohorts whose effects are awaited, by their harms and the mean effects so far. Doses
         rest on the former alone; the latter are for the policy, which may guess as it likes."""
-        state = self.state
-        for given in self.pending():
+        state, pending = self.state, self.pending()
+        of, now = (self.corrections, len(pending)), state
+        if not pending or (self._ahead[0] is now and self._ahead[1] == of):
+            return self._ahead[2] if pending else state
+        for given in pending:
             harms = self.harms(given)
             expected = {at: (n, n * self._mean_effect(at[0]), *more) for at, (n, _, *more) in harms.items()}
             for cohort, outcome in self._outcomes(given, state, expected):
                 state = self.design.tell(state, cohort, outcome)
+        self._ahead = now, of, state
         return state
 
     def _mean_effect(self, arm: int) -> float:
@@ -129,6 +147,7 @@ class View(Record):
 
     def _corrected(self, event: Event, data: dict[str, Any]) -> None:
         super()._corrected(event, data)
+        self.corrections += 1
         given = self.open
         if given and not self.find(data["id"]).closed and self.refusal(given.dose, given.n, given.stakes):
             self.stale = True  # its doses rested on harms that were wrong
@@ -142,16 +161,18 @@ class View(Record):
     def _paused(self, event: Event, data: dict[str, Any]) -> None:
         super()._paused(event, data)
         self._warned(event, data)
+        if data.get("by") == "watch":
+            self.alarmed.add(self.reader)
 
     def _resumed(self, event: Event, data: dict[str, Any]) -> None:
         own = self.lifts_own_alarm(event.actor) and len(self.actors | {event.actor}) > 1
         need(not own, event.actor, "lifted a pause that followed from a reading of their own")
         super()._resumed(event, data)
+        self.alarmed.clear()
 
     def lifts_own_alarm(self, actor: str) -> bool:
         """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
-        by = (e.actor for e in self.paused if e.kind == "paused" and e.data.get("by") == "watch")
-        return self.setup["lift"] == "another" and actor in by
+        return self.setup["lift"] == "another" and actor in self.alarmed
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:

@@ -1,0 +1,227 @@
+"""What readings cost, and whether the promise holds for them: `python -m benchmarks.readings [part ...]`.
+
+sigma      pulls with a sigma that is known, declared twice too large, or not known; two arms at one level
+failures   how often the promise fails where sigmas differ between arms and readings and nobody knows them
+bounded    readings between 0 and 1 that vary little: by their sigma, by bets on binary ones, by how they vary
+low        binary effects at low rates, with each design
+late       effects that take three cohorts to come: calendar time and pulls with a pipeline of 1, 2 and 3
+blocks     how long tell and ask take in a study of many blocks
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from surefoot import Arm, Noise, Problem, Scenario, make, simulate
+from surefoot.catalogue import case
+from surefoot.designs.base import RUNNING, Outcome
+from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm
+from surefoot.scenario import Linear, Table
+from surefoot.study import Study
+
+
+def said(*cells: Any) -> None:
+    print("| " + " | ".join(str(x) for x in cells) + " |", flush=True)
+
+
+def one_level(effects: tuple[float, ...], noise: Any, delta: float = 0.1) -> tuple[Problem, Scenario]:
+    arms = tuple(Arm(f"arm {k}", levels=("only",)) for k in range(len(effects)))
+    problem = Problem(arms=arms, limit=0.5, slack=0.1, delta=delta, shape="levels", noise=noise)
+    return problem, Scenario(tuple(Table((0.0,), (x,)) for x in effects), (Table((0.0,), (0.1,)),) * len(effects))
+
+
+def mean_of(x: Any) -> str:
+    return f"{np.mean(x):,.0f} ± {np.std(x) / np.sqrt(len(x)):,.0f}"
+
+
+def failed(result: Any) -> float:
+    return float(np.mean(result.wrong | (result.unsafe_pulls > 0)))
+
+
+def sigma(trials: int = 200) -> None:
+    said("problem", "known", "twice too large", "not known, guess right", "guess three times too large", "a third")
+    said(*["---"] * 6)
+    problems: list[Any] = [
+        (
+            f"two arms, one level, gap {gap:g} sigma",
+            *one_level((gap, 0.0), (Gaussian(1.0), Bernoulli())),
+            "surefoot-levels",
+        )
+        for gap in (1.0, 0.3, 0.1)
+    ]
+    problems += [
+        ("paper-linear, 5 arms", *case("paper-linear", 5), "surefoot-linear"),
+        ("paper-drug, 3 arms", *case("paper-drug", 3), "surefoot-monotonic"),
+    ]
+    for name, problem, scenario, design in problems:
+        s = problem.noises[0].scale
+        row = []
+        for kind in (Gaussian(s), Gaussian(2 * s), Guessed(s), Guessed(3 * s), Guessed(s / 3)):
+            noise = tuple(x if x.binary else kind for x in problem.noises)
+            result = simulate(
+                problem.but(noise=noise), replace(scenario, noise=problem.noises), make(design), trials, 4
+            )
+            row.append(result.pulls)
+        said(name, mean_of(row[0]), *(f"{np.mean(x) / np.mean(row[0]):.2f}" for x in row[1:]))
+
+
+def failures(trials: int = 300) -> None:
+    said("design", "sigmas", "delta 0.1", "0.5", "0.9")
+    said(*["---"] * 5)
+    for name, instance in (
+        ("surefoot-linear", "paper-linear"),
+        ("surefoot-monotonic", "paper-drug"),
+        ("surefoot-levels", ""),
+    ):
+        if instance:
+            problem, scenario = case(instance, 3)
+        else:
+            curves = [
+                Table((0, 1, 2), x) for x in ((0.3, 0.5, 0.6), (0.3, 0.45, 0.55), (0.2, 0.4, 0.5), (0.1, 0.28, 0.5))
+            ]
+            arms = tuple(Arm(f"arm {k}", levels=(1, 2, 3)) for k in range(3))
+            problem = Problem(arms=arms, limit=0.3, slack=0.05, delta=0.1, shape="levels", noise=Gaussian(0.3))
+            scenario = Scenario((curves[0], curves[1], curves[2]), (curves[3],) * 3)
+        s = 0.5 * problem.sigma
+        kinds = {
+            "one arm's five times larger": PerArm((Gaussian(s), Gaussian(5 * s), Gaussian(s))),
+            "the effect's five times larger": Gaussian(5 * s),
+        }
+        for words, effect in kinds.items():
+            row = []
+            for delta in (0.1, 0.5, 0.9):
+                asked = problem.but(noise=Guessed(s / 3), delta=delta, budget=30_000)
+                truth = replace(scenario, noise=(effect, Gaussian(s)))
+                result = simulate(asked, truth, make(name), trials, 9)
+                row.append(f"{failed(result):.3f}")
+            said(name, words, *row)
+
+
+def bounded(trials: int = 300) -> None:
+    said("Beta, mean 0.2, sd 0.12 against 0.1, 0.065; surefoot-levels", "pulls, delta 0.1", "failed at delta 0.5")
+    said(*["---"] * 3)
+    truth = (PerArm((Beta(0, 1, sd=0.12), Beta(0, 1, sd=0.065))), Bernoulli())
+    for words, noise in KINDS_OF_BOUNDED.items():
+        row = []
+        for delta in (0.1, 0.5):
+            problem, scenario = one_level((0.2, 0.1), (noise, Bernoulli()), delta)
+            row.append(simulate(problem, replace(scenario, noise=truth), make("surefoot-levels"), trials, 3))
+        said(words, mean_of(row[0].pulls), f"{failed(row[1]):.3f}")
+
+
+KINDS_OF_BOUNDED: dict[str, Noise] = {
+    "sigma 1/2": Gaussian(0.5),
+    "bets on binary readings": Bounded(0, 1),
+    "bets that learn the spread": Bounded(0, 1, True),
+}
+
+
+def low(trials: int = 100) -> None:
+    said("binary effects of 5, 4, 3.5, 3%", "pulls, delta 0.1", "wrong")
+    said(*["---"] * 3)
+    rates = (0.05, 0.04, 0.035, 0.03)
+    arms = tuple(Arm(f"arm {k}", start=1.0, max=1.0) for k in range(4))
+    lines = Scenario(tuple(Linear(x) for x in rates), (Linear(0.1),) * 4)
+    straight = Problem(arms=arms, limit=0.5, delta=0.1, shape="linear", noise=Bernoulli())
+    for problem, scenario in (
+        (straight, lines), (straight.but(shape="monotonic", slack=0.1), lines), one_level(rates, Bernoulli()),
+    ):  # fmt: skip
+        result = simulate(problem, scenario, make(f"surefoot-{problem.shape}"), trials, 2)
+        said(f"surefoot-{problem.shape}", mean_of(result.pulls), f"{np.mean(result.wrong):.3f}")
+
+
+def late(trials: int = 2000, delay: int = 3) -> None:
+    said("design", "delta", "pipeline", "pulls", "calendar, in cohorts", "failed")
+    said(*["---"] * 6)
+    for name, instance in (("surefoot-linear", "paper-linear"), ("surefoot-monotonic", "paper-drug")):
+        for delta in (0.1, 0.9):
+            for pipeline in (1, 2, 3):
+                problem, scenario = case(instance, 3)
+                pulls, steps, wrong = waiting(
+                    problem.but(delta=delta, slack=problem.slack and 0.5), scenario, make(name), trials, delay, pipeline
+                )
+                said(name, delta, pipeline, mean_of(pulls), mean_of(steps), f"{np.mean(wrong):.4f}")
+
+
+def waiting(
+    problem: Problem, scenario: Scenario, design: Any, trials: int, delay: int, pipeline: int
+) -> tuple[Any, ...]:
+    """Trials in which effects come `delay` steps after their harms; a step takes a cohort of every trial that may have
+    one. What is decided next is decided with the harms that are known and the mean effects so far; what is proved
+    counts cohorts in their order."""
+    truth, rng = scenario.truth(problem), np.random.default_rng(5)
+    best = truth.value >= np.nanmax(truth.value) - 1e-12
+    state = design.start(problem, trials)
+    n_all, y_all = np.zeros((2, trials, len(problem.arms)))
+    unsafe, steps = np.zeros(trials, bool), np.zeros(trials, int)
+    waits: list[tuple[int, Any, Outcome]] = []
+    for step in range(100_000):
+        while waits and waits[0][0] <= step:
+            _, cohort, outcome = waits.pop(0)
+            state = design.tell(state, cohort, outcome)
+            n_all, y_all = n_all + outcome.n, y_all + outcome.effect
+        running = np.asarray(state.ending == RUNNING)
+        if not running.any():
+            break
+        steps[running] = step
+        if len(waits) >= pipeline:
+            continue
+        ahead = state
+        for _, cohort, outcome in waits:
+            expected = outcome.n * y_all / np.maximum(n_all, 1)
+            ahead = design.tell(ahead, cohort, replace(outcome, effect=expected))
+        cohort = design.ask(ahead)
+        cohort = replace(cohort, n=np.where(running[:, None], cohort.n, 0))
+        effect, harm, g = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
+        unsafe |= np.any((cohort.n > 0) & scenario.unsafe(problem, cohort.dose, g), axis=1)
+        waits.append((step + delay, cohort, Outcome(cohort.n, effect, harm)))
+    wrong = (state.winner >= 0) & ~best[np.maximum(state.winner, 0)]
+    return state.pulls, steps, wrong | unsafe
+
+
+def blocks(many: int = 10_000, size: int = 10_000) -> None:
+    problem, scenario = one_level((0.0501, 0.05, 0.0499), (Guessed(0.3), Bernoulli()), 0.05)
+    rng = np.random.default_rng(1)
+    with TemporaryDirectory() as folder:
+        study = Study.create(Path(folder) / "blocks.db", "blocks", problem, seed=1, blocks=True, watch="warn")
+        told, asked, done = list[float](), list[float](), 0
+        while done < many:
+            begin = time.perf_counter()
+            todo = study.ask()
+            asked.append(time.perf_counter() - begin)
+            for a in todo:
+                y = float(scenario.effect[problem.names.index(a.arm)](np.array(0.0)))
+                effect = size * y + 0.3 * size**0.5 * rng.standard_normal()
+                begin = time.perf_counter()
+                study.tell(
+                    a.id, n=size, effect=effect, effect_sd=0.3, harm=float(rng.binomial(size, 0.1)), confirm="a day"
+                )
+                told.append(time.perf_counter() - begin)
+                done += 1
+            if not todo:
+                break
+        said("blocks", "tell, first tenth", "tell, last tenth", "ask, slowest of the last tenth", "a cold ask")
+        said(*["---"] * 5)
+        begin = time.perf_counter()
+        Study.open(Path(folder) / "blocks.db").ask()
+        cold = time.perf_counter() - begin
+        k = max(len(told) // 10, 1)
+        ms = [
+            f"{1000 * x:.1f} ms"
+            for x in (np.median(told[:k]), np.median(told[-k:]), max(asked[-max(len(asked) // 10, 1) :]), cold)
+        ]
+        said(f"{done:,} of {size:,}", *ms)
+
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or ("sigma", "failures", "bounded", "low", "late", "blocks"):
+        begin = time.perf_counter()
+        globals()[part]()
+        print(f"\n{part}: {time.perf_counter() - begin:.0f} s\n")
