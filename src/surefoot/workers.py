@@ -271,7 +271,9 @@ class Ray(Workers):
         ray = self.ray
         try:
             ray.init(self.address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, OSError, RuntimeError) as error:
+        except ImportError:
+            raise SurefootError(f"{self.address} needs Ray's client too: pip install 'surefoot[ray]'") from None
+        except (OSError, RuntimeError, ValueError) as error:
             raise SurefootError(f"no Ray cluster at {self.address}: {error}") from None
         self.play = ray.remote(max_retries=10, num_cpus=1)(play)
         self.slots = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
