@@ -170,4 +170,4 @@ def over_all(p: Problem, claims: Claims, bars: Array, enough: Array, times: int 
         found = over_all(p, claims.take(which), parts, xp.take(enough, which), times - 1)
         total, middle = (xp.where(short, scatter(short, x), y) for x, y in zip(found, (total, middle), strict=True))
     least = xp.argmin(total, axis=0)[None, :]
-    return tuple(xp.take_along_axis(x, least, axis=0)[0, :] for x in (total, middle))  # type: ignore[return-value]
+    return tuple(xp.take_along_axis(x, least, axis=0)[0, :] for x in (total, middle))
