@@ -188,7 +188,7 @@ def compare(
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
     if any(p.squares for p, _ in problems):  # the others need a sigma
-        fitting = [name for name in fitting if DESIGNS[name].learns]
+        fitting = [name for name in fitting if name not in DESIGNS or DESIGNS[name].learns]
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     tables = _tables(problems, names, budgets_of(budgets), trials=trials, seed=seed, workers=workers)
     rows = [table.to_dict() for table in tables]
