@@ -1,30 +1,45 @@
 # Two commands do everything on a fresh machine with Python 3.11 or newer: make demo, make test.
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: demo test lint bench soak clean
+.PHONY: demo test test-fast lint docs dist bench soak clean
 
 demo: .venv/ready
 	$(BIN)/surefoot demo
 
 test: lint
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	$(BIN)/pytest -n 2 --cov --cov-report=term --cov-fail-under=97
 
-lint: .venv/ready
+test-fast: .venv/tools
+	$(BIN)/pytest -n 2 -m "not slow"
+
+lint: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/ready
+docs: .venv/tools
+	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+dist: .venv/tools
+	$(BIN)/python tools/dist.py
+
+bench: .venv/tools
 	$(BIN)/python -m benchmarks
 
-soak: .venv/ready
+soak: .venv/tools
 	$(BIN)/python -m tests.study.soak 500
 
+# What the demo needs: under a minute. What tests, documents and releases need comes on top of it.
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plots,study]"
+	touch $@
+
+.venv/tools: .venv/ready
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev --group docs
 	touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv docs/_build docs/made dist

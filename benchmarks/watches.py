@@ -1,4 +1,4 @@
-"""How soon broken assumptions are noticed: python -m benchmarks.watches [studies]
+"""How soon broken assumptions are noticed: python -m benchmarks.watches [studies [part of a name]]
 
 Whole studies of the live designs with simulated subjects, without a journal. For each broken assumption: how often a
 watch fired, after how many subjects, and how many had been given a dose over the limit by then; for studies that no
@@ -106,10 +106,12 @@ def play(p: Problem, truth: Scenario, seed: int) -> tuple[str, int, int, bool]:
     return "", len(record.harm) - 1, over, named
 
 
-def main(studies: int = 40) -> None:
+def main(studies: int = 40, part: str = "") -> None:
     head = ("assumption", "noticed", "by", "subjects until then", "over the limit until then", "an arm named")
     table = Table(*head, title=f"Watches at a joint level of 0.01, {studies} studies each", title_justify="left")
     for name, (p, truth) in cases().items():
+        if part not in name:
+            continue
         with np.errstate(over="ignore"):
             found = [play(p, truth, seed) for seed in range(studies)]
         fired = [f for f in found if f[0]]
@@ -120,4 +122,4 @@ def main(studies: int = 40) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40, *sys.argv[2:3])

@@ -72,8 +72,9 @@ def test_the_numbers() -> None:
 def test_failures_are_counted_once() -> None:
     wrong = np.arange(200) % 10 == 0
     unsafe = np.arange(200) % 20 == 0
-    made = replace(RESULT, winner=np.where(wrong, 1, 0), unsafe_pulls=np.where(unsafe, 5, 0))
-    n = Characteristics(made).numbers
+    changed = {"winner": np.where(wrong, 1, 0), "unsafe_pulls": np.where(unsafe, 5, 0)}
+    marks = replace(RESULT.marks, columns={**RESULT.marks.columns, **changed})
+    n = Characteristics(replace(RESULT, sums=marks.sums(RESULT.by_arm, 256))).numbers
     assert (n["wrong"]["count"], n["unsafe"]["trials"], n["failed"]["count"]) == (20, 10, 20)
     assert n["unsafe"]["pulls"] == 50
     assert n["failed"]["rate"] == 0.1

@@ -11,6 +11,7 @@ from .scenario import Scenario, load
 from .simulate import Result, simulate
 
 if TYPE_CHECKING:
+    from .client import Client as Client
     from .study import Study as Study
 
 __version__ = "0.2.0"
@@ -42,4 +43,8 @@ def __getattr__(name: str) -> Any:
         from .study import Study
 
         return Study
+    if name == "Client":  # needs the extra `web`
+        from .client import Client
+
+        return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

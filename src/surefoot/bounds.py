@@ -117,7 +117,7 @@ def log_tilt(total: Array, n: Array, x: Array, above: bool) -> Array:
     x: a mixture of likelihood ratios of other means against x. It decreases in x if `above`, and else increases.
     """
     xp = array_namespace(total)
-    g, log_weight = atoms(TILT, total)
+    g, log_weight = atoms(TILT, max(total, x, key=lambda it: it.ndim))
     g = g if above else -g
     chance = 1 + xp.clip(x, 0.0, 1.0) * xp.expm1(g)  # a mean is never outside [0, 1], whatever x is
     e = g * total - n * xp.log(chance) + log_weight
@@ -161,10 +161,13 @@ def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:
     r, log_weight = atoms(SHORTFALL, v)
     goal, q = float(np.log(1 / alpha)), r - r**2 / 2
     vq, rz = v * q, r * z
-    m = xp.min((rz + xp.sqrt(rz**2 + 4 * vq * (goal - log_weight))) / (2 * vq), axis=0)
+    m = xp.min((rz + xp.sqrt(rz**2 + (4 * q * (goal - log_weight)) * v)) / (2 * vq), axis=0)
     for _ in range(steps):
-        log_total, x = log_sum(m * (m * vq - rz) + log_weight)
-        m = m - (log_total - goal) / added(x * (2 * m * vq - rz))
+        a = m * vq
+        b = a - rz
+        x = xp.exp(m * b + log_weight)  # none is above the goal, since one alone was to reach it
+        total = added(x)
+        m = m - (xp.log(total) - goal) * total / added(x * (a + b))
     return m
 
 

@@ -40,9 +40,34 @@ CASES: Registry[Case] = Registry("scenarios", {}, _a_case)
 
 
 def case(name: str, arms: int | None = None, *, instance: int | None = None, **changes: Any) -> Made:
-    """The case of that name with so many arms; `changes` are fields of the Problem (delta, slack, budget, ...).
+    """A scenario of the catalogue: the problem, and its hidden truth.
 
-    `instance` is for the random families: the same number gives the same instance, everywhere; 0 by default.
+    Parameters
+    ----------
+    name
+        One of `CASES` (`surefoot scenarios` lists them).
+    arms
+        How many, where it scales.
+    instance
+        For the random families: the same number gives the same instance, everywhere; 0 by default.
+    **changes
+        Fields of the Problem: delta, slack, budget, ...
+
+    Returns
+    -------
+    (Problem, Scenario)
+
+    Raises
+    ------
+    SurefootError
+        If there is no such scenario, or it does not scale.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> problem, truth = surefoot.case("paper-drug", 3, delta=0.05)
+    >>> problem
+    <Problem: 3 arms (drug 1, drug 2, drug 3), monotonic, limit 0.3 + slack 0.2, delta 0.05, noise gaussian 0.316228>
     """
     it = CASES[name]
     if arms is not None and (isinstance(arms, bool) or not isinstance(arms, int) or arms < 2):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import html_table
 from .designs.base import ENDINGS
 from .problem import Problem
 from .simulate import DOSE_BINS, Array, Result
@@ -28,21 +29,33 @@ def upper_bound(count: int, trials: int, level: float = 0.99) -> float:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """The table of one Result. `to_dict` is what `--json` prints; rows are for reading."""
+    """The operating characteristics of one Result, with their Monte-Carlo error.
+
+    Parameters
+    ----------
+    result
+        Of a simulation.
+    least
+        A lower bound on the mean pulls of any design, to compare with (see `theory.certified_lower_bound`).
+
+    Examples
+    --------
+    >>> from surefoot import Characteristics, case, make, simulate
+    >>> table = Characteristics(simulate(*case("paper-linear", 2), make("safebai-linear"), 20, progress=False))
+    >>> table
+    <Characteristics: safebai-linear on paper-linear, 20 trials, mean pulls ..., failed 0 (promised at most 0.1)>
+    >>> table.to_dict()["failed"]["count"]  # `rows()` is for reading, `to_dict()` what `--json` prints
+    0
+    """
 
     result: Result
     least: float | None = None  # a lower bound on the mean pulls of any design (see theory.certified_lower_bound)
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
-        r, p = self.result, self.result.problem
-        pulls, total = r.pulls.astype(float), max(float(r.pulls.sum()), 1.0)
-        over = float(r.over_pulls.sum())
-        named = r.winner >= 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            start, largest = p.starts[r.winner], r.truth.dose[r.winner]
-            share = np.where(largest > start, (r.safe - start) / (largest - start), 1.0)[named & np.isfinite(largest)]
-        sd = float(pulls.std(ddof=1)) if r.trials > 1 else 0.0
+        r, p, sums = self.result, self.result.problem, self.result.sums
+        counts, pulls, trials = sums.counts, sum(x * k for x, k in sums.pulls.items()), sums.trials
+        over = counts["over pulls"]
         return {
             "scenario": r.scenario.name,
             "design": r.design.name,
@@ -59,33 +72,33 @@ class Characteristics:
             "guarantee": r.design.guarantee,
             "outside_assumptions": r.scenario.violations(p),
             "pulls": {
-                "mean": float(pulls.mean()),
-                "sd": sd,
-                "se": sd / r.trials**0.5,
-                "median": float(np.median(pulls)),
-                "p90": float(np.quantile(pulls, 0.9)),
-                "max": int(pulls.max()),
+                "mean": sums.mean,
+                "sd": sums.sd,
+                "se": sums.sd / trials**0.5,
+                "median": sums.quantile(0.5),
+                "p90": sums.quantile(0.9),
+                "max": max(sums.pulls),
             }
-            | ({"of_least": float(pulls.mean()) / self.least} if self.least else {}),
+            | ({"of_least": sums.mean / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
             "pulls_by_dose": self._by_dose(),
             **({"pulls_by_level": self._levels()} if p.shape == "levels" else {}),
-            "named_best": self._share(named & ~r.wrong),
-            "recommended_best": self._share((r.recommended >= 0) & r.good[np.maximum(r.recommended, 0)]),
-            "recommended_over_limit": self._share(r.recommended_over),
+            "named_best": self._share("named best"),
+            "recommended_best": self._share("recommended best"),
+            "recommended_over_limit": self._share("recommended over"),
             "selection": self._selection(),
-            "wrong": self._rate(r.wrong, "count"),
-            "unsafe": {**self._rate(r.unsafe, "trials"), "pulls": int(r.unsafe_pulls.sum())},
-            "failed": self._rate(r.wrong | r.unsafe, "count"),
+            "wrong": self._rate("wrong", "count"),
+            "unsafe": {**self._rate("unsafe", "trials"), "pulls": counts["unsafe pulls"]},
+            "failed": self._rate("failed", "count"),
             "over_limit": {
-                "pulls_share": over / total,
-                "pulls": over / r.trials,
-                "mean_excess": float(r.excess.sum()) / over if over else 0.0,
+                "pulls_share": over / max(pulls, 1),
+                "pulls": over / trials,
+                "mean_excess": float(sums.excess) / over if over else 0.0,
             }
             | ({"above_ceiling": sum(x["above_ceiling"] for x in self.by_level)} if p.shape == "levels" else {}),
-            "certified": {"share": float(share.mean()) if len(share) else None},
-            "decisions": {"mean": float(r.rounds.mean()), "max": int(r.rounds.max())},
-            "endings": {ENDINGS[k]: int((r.ending == k).sum()) for k in range(1, len(ENDINGS))},
+            "certified": {"share": float(sums.share) / counts["shares"] if counts["shares"] else None},
+            "decisions": {"mean": counts["rounds"] / trials, "max": sums.most_rounds},
+            "endings": {ENDINGS[k]: counts[f"ending {k}"] for k in range(1, len(ENDINGS))},
             "seconds": r.seconds,
         }
 
@@ -118,28 +131,39 @@ class Characteristics:
                 found.append({"arm": arm.name, "level": str(label), "harm": h, "pulls": n} | over)
         return found
 
-    def _rate(self, bad: Array, word: str) -> dict[str, Any]:
-        count, trials = int(bad.sum()), self.result.trials
+    def _rate(self, bad: str, word: str) -> dict[str, Any]:
+        count, trials = self.result.sums.counts[bad], self.result.trials
         return {word: count, "rate": count / trials, "upper": upper_bound(count, trials)}
 
-    def _share(self, what: Array) -> dict[str, Any]:
-        count, trials = int(what.sum()), self.result.trials
+    def _share(self, what: str) -> dict[str, Any]:
+        count, trials = self.result.sums.counts[what], self.result.trials
         rate = count / trials
         return {"count": count, "rate": rate, "se": (rate * (1 - rate) / trials) ** 0.5}
 
     def _selection(self) -> dict[str, float]:
         """How often each arm was recommended; with ordered levels each arm and level."""
-        r, p, found = self.result, self.result.problem, dict[str, float]()
-        for arm, one in enumerate(p.arms):
-            mine = r.recommended == arm
-            if one.labels is None:
-                found[one.name] = float(mine.mean())
+        counts, trials, found = self.result.sums.counts, self.result.trials, dict[str, float]()
+        for k, arm in enumerate(self.result.problem.arms):
+            if arm.labels is None:
+                found[arm.name] = counts[f"selected {k}"] / trials
             else:
-                found |= {f"{one.name} at {x}": float((mine & (r.dose == k)).mean()) for k, x in enumerate(one.labels)}
+                found |= {f"{arm.name} at {x}": counts[f"selected {k} {j}"] / trials for j, x in enumerate(arm.labels)}
         return found
 
     def to_dict(self) -> dict[str, Any]:
+        """All numbers, by name."""
         return self.numbers
+
+    def __repr__(self) -> str:
+        n = self.numbers
+        promise = f"promised at most {n['delta']:g}" if self.promised else "no promise"
+        return (
+            f"<Characteristics: {n['label']} on {n['scenario']}, {n['trials']:,} trials, mean pulls "
+            f"{n['pulls']['mean']:,.0f}, failed {n['failed']['count']} ({promise})>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(dict(self.rows()))
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and values, for a table."""

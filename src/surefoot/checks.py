@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,17 @@ SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided withou
 
 
 class SurefootError(ValueError):
-    """Something that came from the user and cannot be used; the message says what to do."""
+    """Something that came from the user and cannot be used; the message says what came, what was needed and what to do.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> try:
+    ...     surefoot.make("surefoot-liner")
+    ... except surefoot.SurefootError as error:
+    ...     print(str(error)[-33:])
+    (did you mean 'surefoot-linear'?)
+    """
 
 
 def number(name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, finite: bool = True) -> float:
@@ -60,3 +71,9 @@ def between(low: float, high: float, form: str = ".4g") -> str:
     if all(known):
         return f"{low:{form}} to {high:{form}}"
     return f"≥ {low:{form}}" if known[0] else f"≤ {high:{form}}" if known[1] else "unknown"
+
+
+def html_table(rows: Mapping[str, Any]) -> str:
+    """Names and values for a notebook."""
+    cells = "".join(f"<tr><th>{escape(str(k))}</th><td>{escape(str(x))}</td></tr>" for k, x in rows.items())
+    return f"<table>{cells}</table>"

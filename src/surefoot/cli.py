@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from enum import StrEnum, auto
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -20,13 +21,13 @@ from .characteristics import Characteristics, to_csv, to_markdown, to_rich
 from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
 from .problem import Problem, SurefootError, choice
 from .scenario import Scenario, has_truth, load, load_all
+from .simulate import Run, simulate_all
 from .simulate import simulate as run
 from .tables import Fit
 
 app = typer.Typer(
     name="surefoot",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Which of several options is best at its highest safe level, found without stepping over the limit.",
 )
@@ -55,6 +56,18 @@ Instance = Annotated[int | None, typer.Option(help="Which one of a random family
 Trials = Annotated[int, typer.Option(help="Simulated trials.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers, whatever the workers.")]
 Workers = Annotated[int, typer.Option(help="Processes; -1 for every core.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="tcp://HOST:PORT or tls://HOST:PORT (Dask), or ray://HOST:PORT (Ray)."),
+]
+OnDevice = Annotated[str | None, typer.Option("--device", help="An accelerator of PyTorch's, such as cuda.")]
+Width = Annotated[int | None, typer.Option(help="Trials side by side; by default what suits design and device.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Keep what is done there; the same command goes on from it.")
+]
+Keep = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keep every trial: a .csv, or a .parquet with the extra parquet.")
+]
 Delta = Annotated[float | None, typer.Option(help="Error probability: of a wrong arm or an unsafe pull.")]
 Slack = Annotated[float | None, typer.Option(help="How far above the limit a pull may go (monotonic).")]
 Limit = Annotated[float | None, typer.Option(help="Harm must stay at or below it.")]
@@ -115,16 +128,23 @@ def budgets_of(text: str | None) -> list[int | None]:
         raise SurefootError(f"budgets are whole numbers with commas between, or `end`; got {text!r}") from None
 
 
-def _tables(
-    problems: Sequence[tuple[Problem, Scenario]], names: Sequence[str], budgets: Sequence[int | None], **how: Any
-) -> list[Characteristics]:
-    """Scenarios x designs x budgets."""
-    return [
-        Characteristics(run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **how))
-        for p, truth in problems
-        for name in names
-        for most in budgets
-    ]
+def _played(runs: Sequence[Run], keep: Path | None, out: Path | None, **how: Any) -> list[Characteristics]:
+    from .columns import opened
+
+    with going_on(out), opened(keep) as sink:
+        return [Characteristics(result) for result in simulate_all(runs, sink=sink, out=out, **how)]
+
+
+@contextmanager
+def going_on(out: Path | None) -> Iterator[None]:
+    """Ctrl-C loses nothing that is in a folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        print("interrupted; what was run is kept: the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
@@ -146,6 +166,13 @@ def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dic
         print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
 
 
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
+
+
 def print_json(data: dict[str, Any]) -> None:
     print(json.dumps(data, allow_nan=False))
 
@@ -155,14 +182,16 @@ def simulate(
     scenario: ScenarioNames, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
-    instance: Instance = None, workers: Workers = 1, set_: Set = None, form: As = Format.table, as_json: Json = False,
+    instance: Instance = None, workers: Workers = 1, cluster: Cluster = None, device: OnDevice = None,
+    width: Width = None, out: Out = None, keep: Keep = None, set_: Set = None, form: As = Format.table,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate a design on one or more scenarios and print its operating characteristics."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
-    tables = [
-        Characteristics(run(problem, truth, _design(design, problem, truth, set_), trials, seed, workers=workers))
-        for problem, truth in _set(scenario, arms, instance, **asked)
-    ]
+    one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
+    problems = _set(scenario, arms, instance, **asked)
+    runs = [Run(problem, truth, _design(design, problem, truth, set_), **one) for problem, truth in problems]
+    tables = _played(runs, keep, out, workers=workers, cluster=cluster)
     found = [table.to_dict() for table in tables]
     _show(tables, form, as_json, found[0] if len(found) == 1 else {"scenarios": found})
 
@@ -176,7 +205,8 @@ def compare(
     budgets: Budgets = None,
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
-    instance: Instance = None, workers: Workers = 1, form: As = Format.table, as_json: Json = False,
+    instance: Instance = None, workers: Workers = 1, cluster: Cluster = None, device: OnDevice = None,
+    width: Width = None, out: Out = None, keep: Keep = None, form: As = Format.table, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate several designs on one or more scenarios, at one or more budgets, side by side."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
@@ -190,7 +220,14 @@ def compare(
     if any(p.squares for p, _ in problems):  # the others need a sigma
         fitting = [name for name in fitting if name not in DESIGNS or DESIGNS[name].learns]
     names = [name.strip() for name in designs.split(",")] if designs else fitting
-    tables = _tables(problems, names, budgets_of(budgets), trials=trials, seed=seed, workers=workers)
+    one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
+    runs = [
+        Run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **one)
+        for p, truth in problems
+        for name in names
+        for most in budgets_of(budgets)
+    ]
+    tables = _played(runs, keep, out, workers=workers, cluster=cluster)
     rows = [table.to_dict() for table in tables]
     whole = [{"scenario": t.name, "designs": [r for r in rows if r["scenario"] == t.name]} for _, t in problems]
     _show(tables, form, as_json, whole[0] if len(whole) == 1 else {"scenarios": whole})
@@ -223,10 +260,7 @@ def plan(
     report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
     pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
     for path, text in pages.items():
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
+        _write(path, text)
     print_json({"files": [str(path) for path in pages]}) if as_json else console.print(
         f"[bold]Open[/] {next(iter(pages))}"
     )
@@ -263,7 +297,12 @@ def advise(
 @app.command()
 def check(
     design: Annotated[str | None, typer.Option(help="One design; all that have a guarantee by default.")] = None,
-    trials: Trials = 20_000, seed: Seed = 1, workers: Workers = 1, as_json: Json = False,
+    trials: Trials = 20_000, seed: Seed = 1,
+    instances: Annotated[int, typer.Option(help="Random instances of each family, pooled.")] = 0,
+    instance_trials: Annotated[int, typer.Option(help="Simulated trials of each of them.")] = 2000,
+    workers: Workers = 1, cluster: Cluster = None, out: Out = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table there as a page.")] = None,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Try to break the guarantee: every scenario of the catalogue, and what happens outside the assumptions.
 
@@ -274,14 +313,19 @@ def check(
     else:
         chosen = [kind() for kind in DESIGNS.values()]
         chosen += [make(kind.on, policy=name) for name, kind in POLICIES.items()]
-    rows = []
-    for one in (one for one in chosen if one.guarantee or design):
-        for name, it in CASES.items():
-            problem, truth = case(name)
-            if problem.shape == one.shape:
-                table = Characteristics(run(problem, truth, one, trials, seed, workers=workers)).to_dict()
-                rows.append({"claim": it.claim and one.guarantee, **table})
-    broken = [row for row in rows if row["claim"] and row["failed"]["upper"] > row["delta"]]
+    from . import check as checking
+
+    with going_on(out):
+        rows = checking.check(
+            [one for one in chosen if one.guarantee or design], trials, seed, instances, instance_trials,
+            workers=workers, cluster=cluster, out=out,
+        )  # fmt: skip
+    broken = checking.broken(rows)
+    if markdown:
+        options = {"--trials": trials, "--seed": seed, "--instances": instances, "--instance-trials": instance_trials}
+        words = [str(x) for pair in (({"--design": design} if design else {}) | options).items() for x in pair]
+        command = shlex.join(["surefoot", "check", *words, "--markdown", str(markdown)])
+        _write(markdown, checking.to_markdown(rows, command, seed, __version__))
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
@@ -511,7 +555,7 @@ def reproduce(
     trials: Annotated[int | None, typer.Option(help="A point; the paper's 10 or 20 by default.")] = None,
     delta: Annotated[float, typer.Option(help="Error probability.")] = 0.1,
     slack: Annotated[float, typer.Option(help="Slack of the drug model.")] = 0.2,
-    seed: Seed = 1, workers: Workers = 1,
+    seed: Seed = 1, workers: Workers = 1, cluster: Cluster = None,
     quick: Annotated[bool, typer.Option("--quick", help="A sketch in two minutes: fewer arms and trials.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds something else.")] = False,
 ) -> None:  # fmt: skip
@@ -521,11 +565,8 @@ def reproduce(
 
     named, specs = ([x.strip() for x in text.split(",")] if text else None for text in (figures, designs))
     plan = Plan(tuple(named or FIGURES), trials, delta, slack, tuple(specs) if specs else None, seed, quick)
-    try:
-        report = make_report(plan, out, workers, force)
-    except KeyboardInterrupt:
-        print("interrupted; what was run is kept: the same command goes on from there", file=sys.stderr)
-        raise SystemExit(130) from None
+    with going_on(out):
+        report = make_report(plan, out, workers, force, cluster)
     console.print(f"[bold]Open[/] {report}")
 
 
@@ -553,11 +594,55 @@ def key(
     print_json({"public": public, "file": str(out)}) if as_json else print(public)
 
 
+@app.command()
+def serve(
+    db: Annotated[str | None, typer.Option("--db", envvar="SUREFOOT_DB", help="SQLite file or database URL.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="A study whose simulated subjects arrive as you watch.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at; only this machine by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option()] = 8642,
+    name: Annotated[list[str] | None, typer.Option(help="A host name that the server answers to.")] = None,
+    behind_proxy: Annotated[str | None, typer.Option(help="Address of the proxy that does TLS.")] = None,
+    sso_header: Annotated[str | None, typer.Option(help="Its header that names who is logged in.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS: the certificate.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Signs checkpoints; from `surefoot key new`.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    new_admin: Annotated[bool, typer.Option("--new-admin", help="Print a link that makes one more admin.")] = False,
+) -> None:
+    """The page: studies for people who never open a terminal, and an API for services."""
+    from .web import demonstrate
+    from .web import serve as run_server
+
+    tls: dict[str, Any] = {"certificate": certificate, "private_key": private_key, "behind_proxy": behind_proxy}
+    how = {"host": host, "port": port, "names": tuple(name or ()), "sso": sso_header, "browse": browser, **tls}
+    if demo:
+        demonstrate(**how)
+    elif not db:
+        raise SurefootError("which database? give --db FILE, set SUREFOOT_DB, or look at --demo")
+    else:
+        run_server(db, key=key, new_admin=new_admin, **how)
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
-        print(f"surefoot {__version__}")
+        print(f"surefoot {__version__} ({build()})")
         raise typer.Exit
+
+
+def build() -> str:
+    """What is running: the commit of a checkout, or an installed package; and on which Python and NumPy."""
+    import platform
+    import subprocess
+
+    import numpy as np
+
+    here, where = Path(__file__).resolve().parent, "installed"
+    if (here.parents[1] / ".git").exists():
+        said = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+        with suppress(OSError, subprocess.SubprocessError):
+            where = subprocess.run(said, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
+    return f"{where}, Python {platform.python_version()}, NumPy {np.__version__}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

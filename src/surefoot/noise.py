@@ -12,6 +12,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from .arrays import Array
@@ -30,8 +31,29 @@ class _ByName(type):
 
 
 class Noise(metaclass=_ByName):
-    """One reading's noise, by kind: gaussian or rademacher (plus or minus sigma) with their sigma, gaussian-guess with
-    a guess of a sigma that nobody knows, bernoulli (0 or 1), or bounded between low and high."""
+    """One reading's noise, by its kind and that kind's fields.
+
+    Parameters
+    ----------
+    kind
+        "gaussian" and "rademacher" (plus or minus sigma) with `sigma`, "gaussian-guess" with a guess of a sigma that
+        nobody knows, "bernoulli" (0 or 1), "bounded" between `low` and `high`; `surefoot schema` lists all.
+    *values, **fields
+        The fields of the kind, in its units: those of the reading.
+
+    Raises
+    ------
+    SurefootError
+        If there is no such kind, or a field is missing or not above 0.
+
+    Examples
+    --------
+    >>> from surefoot import Noise
+    >>> Noise("gaussian", 0.4)
+    Gaussian(sigma=0.4)
+    >>> Noise("bernoulli").scale  # a reading in [0, 1] is sub-Gaussian with this sigma
+    0.5
+    """
 
     kind: ClassVar[str]
     exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
@@ -120,7 +142,8 @@ class _Normal(Noise):
         self, rng: np.random.Generator, n: Sums, mean: Sums, other: Any, correlation: float
     ) -> tuple[Sums, Sums]:
         """The same with a correlation to the noise `other` of another reading, in units of its scale."""
-        noise = np.sqrt(n) * rng.standard_normal(n.shape)
+        xp = array_namespace(n)
+        noise = xp.sqrt(xp.astype(n, xp.float64)) * rng.standard_normal(n.shape)
         if correlation:
             noise = correlation * other + math.sqrt(1 - correlation**2) * noise
         return n * mean + self.scale * noise, noise
@@ -189,7 +212,7 @@ class Rademacher(_Scaled, _Coin):
     kind: ClassVar[str] = "rademacher"
 
     def chance(self, mean: Sums) -> Sums:
-        return np.full_like(mean, 0.5, dtype=float)
+        return 0.0 * mean + 0.5
 
     def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
         return n * mean + self.scale * (2.0 * ones - n)
@@ -209,10 +232,13 @@ class Bernoulli(_Coin):
         return 0.5  # of any reading in [0, 1] (Hoeffding's lemma)
 
     def chance(self, mean: Sums) -> Sums:
-        return np.clip(mean, 0, 1)
+        chance: Sums = array_namespace(mean).clip(mean, 0.0, 1.0)
+        return chance
 
     def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
-        return ones.astype(float)
+        xp = array_namespace(ones)
+        total: Sums = xp.astype(ones, xp.float64)
+        return total
 
     def reading(self, name: str, value: Any) -> float:
         x = number(name, value)
@@ -386,16 +412,17 @@ def draw_sums(
     sigma) + sqrt(1 - correlation^2) * N(0, 1): it stays sigma-sub-Gaussian, and Gaussian if the other is.
     """
     effect, harm = noises
+    xp = array_namespace(n)
     if isinstance(effect, _Coin) and isinstance(harm, _Coin) and not (effect.alone or harm.alone):
         p, q = effect.chance(means[0]), harm.chance(means[1])
         ones = rng.binomial(n, q)
         both = p * q
         if correlation:
-            tied = np.minimum(p, q) if correlation > 0 else np.maximum(p + q - 1, 0)
+            tied = xp.minimum(p, q) if correlation > 0 else xp.clip(p + q - 1, 0.0, 1.0)
             both = (1 - abs(correlation)) * both + abs(correlation) * tied
         with np.errstate(divide="ignore", invalid="ignore"):
-            given_one = np.clip(np.where(q > 0, both / q, 0), 0, 1)
-            given_zero = np.clip(np.where(q < 1, (p - both) / (1 - q), 0), 0, 1)
+            given_one = xp.clip(xp.where(q > 0, both / q, 0.0), 0.0, 1.0)
+            given_zero = xp.clip(xp.where(q < 1, (p - both) / (1 - q), 0.0), 0.0, 1.0)
         tied = rng.binomial(ones, given_one) + rng.binomial(n - ones, given_zero)
         return effect.total(tied, n, means[0]), harm.total(ones, n, means[1])
     last = 0 if isinstance(effect, _Normal) else 1  # the reading that is drawn given the other: a Gaussian one

@@ -203,6 +203,8 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
             low.set_xticks(range(len(labels)), [str(x) for x in labels])
     axes[0, 0].set_ylabel("harm")
     axes[1, 0].set_ylabel("effect")
+    if p.ceiling > 0:  # what is far above is of no interest
+        axes[0, 0].set_ylim(top=min(axes[0, 0].get_ylim()[1], 2.5 * p.ceiling))
     return _finish(figure, path)
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import SurefootError, choice, known_keys, number
+from .checks import SurefootError, choice, html_table, known_keys, number
 from .noise import Bounded, Noise, noises_to_dict, parse_noises
 
 Shape = Literal["linear", "monotonic", "levels"]
@@ -26,10 +26,36 @@ Signals = Literal["any", "independent"]
 
 @dataclass(frozen=True)
 class Arm:
-    """An option that can be tried at any dose from `start` (known to be safe) to `max`, or at the `levels` between.
+    """An option that can be tried at any dose from `start` to `max`, or at the `levels` between.
 
-    Without a start dose it has ordered levels alone, numbers or names, the first known to be safe: nothing is known of
-    distances between them (shape "levels"). Doses are then 0, 1, 2, ..., and `labels` holds what was given.
+    Parameters
+    ----------
+    name
+        What people call it.
+    start
+        A dose known to be safe. Without one the arm has ordered levels alone, and nothing is known of distances
+        between them (shape "levels"): doses are then 0, 1, 2, ..., and `labels` holds what was given.
+    max
+        The largest dose that may be given; without an end by default.
+    lipschitz
+        Harm rises by at most this much for every unit of dose; the monotonic shape relies on it.
+    levels
+        The doses that can be given, rising; without a start dose numbers or names, the first known to be safe.
+    labels
+        Filled in: what the levels are called.
+
+    Raises
+    ------
+    SurefootError
+        If a number is missing, not finite or out of order.
+
+    Examples
+    --------
+    >>> from surefoot import Arm
+    >>> Arm("drug A", start=0.1, max=2.0).largest
+    2.0
+    >>> Arm("drug B", levels=("10 mg", "20 mg")).label(1)
+    '20 mg'
     """
 
     name: str
@@ -109,17 +135,45 @@ class Arm:
         return out | ({"levels": list(self.levels)} if self.levels else {})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Problem:
-    """All that the experimenter knows and asks for. See `Arm` and `Noise` for their parts.
+    """All that the experimenter knows and asks for; checked when it is made.
 
-    `shape`: lines through 0 ("linear"), monotone curves with a Lipschitz constant ("monotonic"), or ordered levels of
-    which nothing is known but that effect and harm never fall from one to the next ("levels").
+    Parameters
+    ----------
+    arms
+        The options, at least two `Arm`.
+    limit
+        Harm must stay at or below it, in the units of the harm reading.
+    shape
+        "linear" (lines through 0), "monotonic" (curves that never fall, harm with a Lipschitz constant) or "levels"
+        (ordered levels; effect and harm never fall from one to the next).
+    noise
+        One `Noise` for both readings, or a pair (effect, harm).
+    slack
+        How far above the limit a pull may go, in the same units; not in the linear shape.
+    delta
+        Error probability, for a wrong arm or an unsafe pull together.
+    signals
+        Whether the two readings of one pull may depend on each other ("any") or do not ("independent").
+    tolerance
+        An arm whose value is within it of the best is good enough; in units of the effect.
+    budget
+        The most pulls there may ever be.
+    refine
+        Go on with the winner until its largest safe dose is known to within this, in units of the dose.
 
-    `noise` is one Noise for both readings or a pair (effect, harm). `signals` says whether the two readings of one
-    pull may depend on each other ("any") or not ("independent"). `tolerance`: an arm whose value is within it of the
-    best is good enough. `budget`: the most pulls there may ever be. `refine`: go on with the winner until its largest
-    safe dose is known to within this much.
+    Raises
+    ------
+    SurefootError
+        If something is missing or cannot be; the message says what to do.
+
+    Examples
+    --------
+    >>> from surefoot import Arm, Noise, Problem
+    >>> arms = (Arm("A", 0.1, 2.0), Arm("B", 0.1, 2.0))
+    >>> Problem(arms, limit=1.0, shape="linear", noise=Noise("gaussian", 0.3), delta=0.1)
+    <Problem: 2 arms (A, B), linear, limit 1, delta 0.1, noise gaussian 0.3>
     """
 
     shared: ClassVar[bool] = True  # by all trials of a batch
@@ -240,6 +294,23 @@ class Problem:
     def but(self, **changes: Any) -> Problem:
         """The same problem with some fields changed, checked again."""
         return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        slack = f" + slack {self.slack:g}" if self.slack else ""
+        noise = " and ".join(dict.fromkeys(x.kind + ("" if x.binary else f" {x.scale:g}") for x in self.noises))
+        return (
+            f"<Problem: {len(self.arms)} arms ({names}), {self.shape}, limit {self.limit:g}{slack}, "
+            f"delta {self.delta:g}, noise {noise}>"
+        )
+
+    def _repr_html_(self) -> str:
+        keys = ("shape", "limit", "slack", "delta", "signals", "tolerance", "budget", "refine")
+        known = {key: getattr(self, key) for key in keys if getattr(self, key) not in (None, Problem.budget)}
+        known |= {"effect": self.noises[0].assumption(), "harm": self.noises[1].assumption()}
+        return html_table(known) + html_table(
+            {arm.name: f"{arm.said(arm.start)} to {arm.said(arm.largest)}" for arm in self.arms}
+        )
 
     # TOML
     def to_dict(self) -> dict[str, Any]:

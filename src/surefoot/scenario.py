@@ -6,14 +6,16 @@ A Design never sees a Scenario. Outcomes are drawn exactly for whole cohorts: th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
+from .arrays import like
 from .checks import SurefootError, choice, known_keys, number
 from .noise import Noise, draw_squares, draw_sums, noises_to_dict, parse_noises
 from .problem import HIDDEN, Problem, read_toml
@@ -42,7 +44,8 @@ class Logistic:
     shift: float = 0.0
 
     def __call__(self, dose: Array) -> Array:
-        return 0.5 * (1.0 + np.tanh(0.5 * (self.slope * dose + self.shift)))  # the same curve, and never overflows
+        curve: Array = 0.5 * (1.0 + _xp(dose).tanh(0.5 * (self.slope * dose + self.shift)))  # never overflows
+        return curve
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,12 @@ class Emax:
 
     def __post_init__(self) -> None:
         for name in ("ed50", "hill"):
-            if np.any(np.asarray(getattr(self, name)) <= 0):
-                raise SurefootError(f"emax: {name} must be above 0; got {getattr(self, name)!r}")
+            if bool(_xp(x := getattr(self, name)).any(_xp(x).asarray(x <= 0))):
+                raise SurefootError(f"emax: {name} must be above 0; got {x!r}")
 
     def __call__(self, dose: Array) -> Array:
         with np.errstate(divide="ignore"):
-            ratio: Array = (self.ed50 / np.maximum(dose, 0.0)) ** self.hill
+            ratio: Array = (self.ed50 / _xp(dose).where(dose > 0.0, dose, 0.0)) ** self.hill
         return self.max / (1.0 + ratio)
 
 
@@ -82,7 +85,21 @@ class Table:
             )
 
     def __call__(self, dose: Array) -> Array:
-        return np.interp(dose, self.dose, self.value)
+        if (xp := _xp(dose)) is np:
+            return np.interp(dose, self.dose, self.value)
+        at, value = like(dose, self.dose), like(dose, self.value)
+        k = xp.clip(xp.searchsorted(at, xp.reshape(dose, (-1,)), side="right") - 1, 0, max(len(self.dose) - 2, 0))
+        k, more = xp.reshape(k, (-1,)), xp.reshape(k + 1 if len(self.dose) > 1 else k, (-1,))
+        left, low, high = (xp.reshape(xp.take(x, i), dose.shape) for x, i in ((at, k), (value, k), (value, more)))
+        width = xp.reshape(xp.take(at, more), dose.shape) - left
+        share = xp.clip((dose - left) / xp.where(width > 0, width, 1.0), 0.0, 1.0)
+        curve: Array = low + (high - low) * share
+        return curve
+
+
+def _xp(dose: Any) -> Any:
+    """The namespace of an array of doses; NumPy for a number."""
+    return np if isinstance(dose, (np.ndarray, float, int)) else array_namespace(dose)
 
 
 def _a_curve(thing: Any) -> str | None:
@@ -100,6 +117,7 @@ class Curves:
 
     def __init__(self, curves: Sequence[Curve]):
         self.curves = tuple(curves)
+        self.there: dict[str, Any] = {}  # by device
         self.groups: list[tuple[Any, Curve]] = []
         kinds: tuple[Any, ...] = (Linear, Logistic, Emax)
         for kind in kinds:
@@ -110,12 +128,37 @@ class Curves:
         self.groups += [(i, curve) for i, curve in enumerate(curves) if type(curve) not in kinds]
 
     def __call__(self, dose: Array) -> Array:
+        if not isinstance(dose, np.ndarray):
+            return self._elsewhere(dose)
         if len(self.groups) == 1 and isinstance(self.groups[0][0], slice):
             return self.groups[0][1](dose)
         out = np.empty_like(dose)
         for at, curve in self.groups:
             out[..., at] = curve(dose[..., at])
         return out
+
+    def _elsewhere(self, dose: Any) -> Any:
+        """The same in another namespace, on its device; the curves' numbers are taken there once."""
+        xp, key = array_namespace(dose), str(device(dose))
+        if key not in self.there:
+            every = np.arange(len(self.curves))
+            groups = [(np.atleast_1d(every[at]), curve) for at, curve in self.groups]
+            back = np.argsort(np.concatenate([at for at, _ in groups]))
+            self.there[key] = [(like(dose, at), _moved(curve, dose)) for at, curve in groups], like(dose, back)
+        groups, back = self.there[key]
+        if len(groups) == 1:
+            return groups[0][1](dose)
+        return xp.take(xp.concat([curve(xp.take(dose, at, axis=-1)) for at, curve in groups], axis=-1), back, axis=-1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "there": {}}
+
+
+def _moved(curve: Any, dose: Any) -> Any:
+    """A curve of arrays with these where the doses are."""
+    if not is_dataclass(curve) or isinstance(curve, Table):
+        return curve
+    return replace(curve, **{f.name: like(dose, getattr(curve, f.name)) for f in fields(curve)})  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
@@ -132,10 +175,30 @@ class Truth:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Curves of effect and harm, one an arm, and what else is hidden.
+    """The hidden truth, for simulations alone: curves of effect and harm, one an arm, and what else is hidden.
 
-    `noise`: the actual noise where it differs from what the problem declares. `correlation` in [-1, 1] ties the two
-    readings of one pull. `drift`: by how much harm rises with every 1,000 pulls of the trial (outside the assumptions).
+    Parameters
+    ----------
+    effect, harm
+        One curve an arm: a function of an array of doses, such as `Linear`, `Logistic`, `Emax` or `Table` of
+        `surefoot.scenario`.
+    noise
+        The actual noise where it differs from what the problem declares.
+    correlation
+        In [-1, 1]; ties the two readings of one pull.
+    drift
+        By how much harm rises with every 1,000 pulls of the trial (outside the assumptions).
+    name
+        What it is called in tables.
+
+    Examples
+    --------
+    >>> from surefoot import Scenario, case
+    >>> from surefoot.scenario import Linear
+    >>> truth = Scenario((Linear(1.0), Linear(0.5)), (Linear(1.0), Linear(0.8)))
+    >>> problem, _ = case("paper-linear", 2)
+    >>> truth.truth(problem).best, truth.violations(problem)
+    (0, [])
     """
 
     effect: tuple[Curve, ...]
@@ -182,7 +245,7 @@ class Scenario:
                 raise SurefootError(
                     "an arm without a largest dose has a harm that never reaches the limit: its value is unbounded"
                 )
-        allowed = problem.limit + _hair(problem.limit)
+        allowed = problem.limit + hair(problem.limit)
         fits = self.harms(high) <= allowed
         for _ in range(200):
             mid = 0.5 * (low + high)
@@ -217,7 +280,7 @@ class Scenario:
         slack = 1e-9 * (1 + np.abs(g).max(axis=0))
         rules = {
             "harm is above the limit at the start dose": self.harms(problem.starts)
-            > problem.limit + _hair(problem.limit),
+            > problem.limit + hair(problem.limit),
             "harm falls with the dose": np.any(np.diff(g, axis=0) < -slack, axis=0),
             "effect falls with the dose": np.any(np.diff(f, axis=0) < -1e-9 * (1 + np.abs(f).max(axis=0)), axis=0),
         }
@@ -250,15 +313,13 @@ class Scenario:
         just below it is at or below the ceiling; the first always may."""
         if problem.shape == "levels":
             drifted = harm - self.harms(dose)
-            harm = np.where(dose >= 1, self.harms(dose - 1) + drifted, -np.inf)
-        return harm > problem.ceiling + _hair(problem.ceiling)
+            harm = _xp(dose).where(dose >= 1, self.harms(dose - 1) + drifted, -np.inf)
+        return harm > problem.ceiling + hair(problem.ceiling)
 
     def noises(self, problem: Problem) -> tuple[Noise, Noise]:
         return problem.noises if self.noise is None else self.noise
 
-    def draw(
-        self, rng: np.random.Generator, problem: Problem, dose: Array, n: Array, pulls: Array
-    ) -> tuple[Array, ...]:
+    def draw(self, rng: Any, problem: Problem, dose: Array, n: Array, pulls: Array) -> tuple[Array, ...]:
         """Sums of the effects and harms of `n` pulls at `dose`, (trials, arms) each, the mean harm at those doses, and
         where the problem wants them the squares (see `Outcome`).
 
@@ -266,7 +327,7 @@ class Scenario:
         """
         f, g = self.effects(dose), self.harms(dose)
         if self.drift:
-            g = g + self.drift * (pulls + 0.5 * n.sum(axis=1))[:, None] / 1000
+            g = g + self.drift * (pulls + 0.5 * _xp(n).sum(n, axis=1))[:, None] / 1000
         if not problem.squares:
             return *draw_sums(rng, n, (f, g), self.noises(problem), self.correlation), g
         effect, harm, *squares = draw_squares(rng, n, (f, g), self.noises(problem), self.correlation)
@@ -299,7 +360,7 @@ class Scenario:
         return tomli_w.dumps(self.to_dict(problem))
 
 
-def _hair(limit: float) -> float:
+def hair(limit: float) -> float:
     """Above the limit means above it by more than 1e-9 relative: rounding is not a violation."""
     return 1e-9 * max(abs(limit), 1e-300)
 
@@ -333,7 +394,31 @@ def parse_curve(where: str, data: Any, levels: int | None = None) -> Curve:
 
 
 def load(path: str | Path) -> tuple[Problem, Scenario]:
-    """Read a scenario file: a problem file whose arms also have `effect` and `harm`. Of several, the first."""
+    """Read a scenario file: a problem file whose arms also have `effect` and `harm`. Of several truths, the first.
+
+    Parameters
+    ----------
+    path
+        Of a TOML file (`surefoot new` writes one).
+
+    Returns
+    -------
+    (Problem, Scenario)
+
+    Raises
+    ------
+    SurefootError
+        With all that is wrong in the file, line by line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from surefoot import case, load
+    >>> problem, truth = case("paper-linear", 3)
+    >>> _ = Path("mine.toml").write_text(truth.to_toml(problem))
+    >>> load("mine.toml") == (problem, truth)
+    True
+    """
     problem, found = load_all(path)
     return problem, found[0]
 

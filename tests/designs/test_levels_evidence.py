@@ -259,3 +259,25 @@ def test_it_runs_on_the_letter_of_the_standard_with_binary_readings() -> None:
         advice, again = design.recommendation(one), design.recommendation(two)
         np.testing.assert_array_equal(advice.arm, np.asarray(again.arm))
         np.testing.assert_allclose(advice.p, np.asarray(again.p))
+
+
+def test_many_arms_end_before_every_arm_has_what_one_of_three_would() -> None:
+    """Floors and cohorts are those of three arms: a hundred would otherwise need a hundred times a root of them."""
+    problem, scenario = case("levels-flat", 20, budget=5_000)
+    result = simulate(problem, scenario, SurefootLevels(), 2, seed=1)
+    assert np.all(result.winner == 0)
+
+
+def test_a_level_that_clearly_seems_too_high_gets_at_most_its_share() -> None:
+    """Three of three harmed at the second level: the first comes before it is given again, and again."""
+    problem, _ = case("levels-first", 2)
+    design = SurefootLevels()
+    state = design.start(problem)
+    for _ in range(40):
+        cohort = design.ask(state)
+        given = np.where(cohort.n > 0, cohort.dose, 0.0)
+        now = np.take_along_axis(state.n, given.astype(int)[..., None], axis=2)[..., 0]
+        again = (given > 0) & (now > 0)
+        assert np.all(~again | (now < 0.5 * state.n.sum(axis=2))), "never as much as all others together"
+        harm = np.where(cohort.dose > 0, cohort.n, 0) * 1.0
+        state = design.tell(state, cohort, Outcome(cohort.n, np.floor(cohort.n / 2), harm))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from surefoot import Arm, Noise, Problem
-from surefoot.designs.linear_bars import Bets, cells, height, lowered, over, shrink, sigmas, statistic, under
+from surefoot.designs.linear_bars import Bets, Cells, directions, height, lowered, shrink, sigmas, spread
 
 
 def problem(kind: str = "gaussian", limit: float = 1.0, **changes: Any) -> Problem:
@@ -27,11 +27,12 @@ def test_cells_bound_every_bar_within(signals: Any, kind: str) -> None:
     u = low + (high - low) * np.linspace(0, 1, 201)
     x = u / np.maximum(1 - u, 1e-12) * p.limit / sigmas(p)[1]
     r = shrink(p, high)  # of the whole cell: what a lesser sigma allows, a larger one does too
-    cone, cap = statistic(p, u, y, z, r), (y - w * x / reach) / r
-    bets = Bets(w, y, z, w)
-    assert np.all(over(p, low, high, bets, reach, False) <= np.minimum(cone, cap) + 1e-9)
-    assert np.all(over(p, low, high, bets, reach, True) <= cap + 1e-9)
-    low_cone, low_cap = under(p, low, high, bets, reach)
+    along, across = directions(u, r, signals == "independent")
+    cone, cap = along * y - across * z, (y - w * x / reach) / r
+    bets, cells = Bets(w, y, z, w), Cells.between(p, low, high)
+    assert np.all(cells.over(bets, reach, False) <= np.minimum(cone, cap) + 1e-9)
+    assert np.all(cells.over(bets, reach, True) <= cap + 1e-9)
+    low_cone, low_cap = cells.under(bets, reach)
     assert np.all(low_cone <= -cone + 1e-9) and np.all(low_cap <= -cap + 1e-9)
     troughs = (low_cone < np.minimum(-cone[:, :1], -cone[:, -1:]) - 1e-6).sum()
     assert (troughs > 50) == (signals == "independent"), "some cells have their least value inside"
@@ -40,12 +41,15 @@ def test_cells_bound_every_bar_within(signals: Any, kind: str) -> None:
 def test_cells_cover_every_bar() -> None:
     """From 0 to 1 without gaps, wherever the two values are, the same or turned round."""
     rng = np.random.default_rng(16)
-    low, u, high = rng.uniform(0, 1, (3, 500, 1))
+    low, u, high = rng.uniform(0, 1, (3, 500))
     low[:100], high[:100] = u[:100], u[:100]
     low[:50] = high[:50] = 0.0
-    for many in (5, 22):
-        ends = cells(low, u, high, many)
-        assert np.all(ends[:, 0] == 0) and np.all(ends[:, -1] == 1) and np.all(np.diff(ends, axis=1) >= 0)
+    for tolerance in (None, 0.2):
+        p = problem(tolerance=tolerance)
+        ends = spread(p, low, u, high)
+        least = 1 - 1 / (1 + (tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0]))
+        np.testing.assert_allclose(ends[0], least)
+        assert np.all(ends[-1] == 1) and np.all(np.diff(ends, axis=0) >= 0)
 
 
 def test_a_bar_lowered_by_the_tolerance() -> None:

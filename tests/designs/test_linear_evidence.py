@@ -13,7 +13,8 @@ from surefoot import Arm, Noise, Problem, Scenario, case, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.compose import Policy
 from surefoot.designs.linear_bars import sigmas
-from surefoot.designs.linear_evidence import CAP, SHARED, LinearEvidence, reaches, wealth
+from surefoot.designs.linear_evidence import CAP, LinearEvidence, claimed, reaches
+from surefoot.designs.linear_wealth import SHARED, wealth
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.scenario import Linear
 from surefoot.simulate import Result
@@ -92,15 +93,15 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
     best = int(np.argmax(scenario.truth(problem).value))
     t = scenario.truth(problem).value[best] * sigmas(problem)[1] / (problem.limit * sigmas(problem)[0])
     design, trials = SurefootLinear() if policy is None else SurefootLinear(policy), 400
-    others = np.tile([i for i in range(3) if i != best], (trials, 1))
-    row, u = np.arange(trials), np.full((trials, 1), t / (1 + t))
+    others = np.tile([[i] for i in range(3) if i != best], trials)
+    row, arm, u = np.arange(trials), np.full(trials, best), np.full((1, trials), t / (1 + t))
     rng, state, most = np.random.default_rng(3), design.start(problem, trials), np.zeros(trials)
     for _ in range(60):
         cohort = design.ask(state, rng.random((trials, design.draws)))
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
-        log = wealth(state, reaches(state), row, np.full(trials, best), others, u, u, None)
-        most = np.maximum(most, log[:, 0])
+        log = wealth(problem, claimed(state, reaches(state), row, arm, others), u, u)
+        most = np.maximum(most, log[0])
     assert np.sum(most >= math.log(2)) <= failures_allowed(trials, 0.5, 12)
 
 

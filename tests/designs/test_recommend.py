@@ -17,7 +17,8 @@ from surefoot import case, make, simulate
 from surefoot.characteristics import Characteristics
 from surefoot.designs import default
 from surefoot.designs.base import Outcome
-from surefoot.designs.linear_evidence import least
+from surefoot.designs.linear_evidence import each
+from surefoot.designs.linear_wealth import wealth
 from surefoot.designs.monotonic_evidence import sides
 from surefoot.designs.recommend import chances, isotonic, normal, supported, wilson
 from surefoot.scenario import Table
@@ -221,8 +222,13 @@ def half_way(name: str, scenario: str, budget: int) -> Any:
 def test_the_evidence_is_never_above_that_at_any_value_of_lines() -> None:
     design, state = half_way("surefoot-linear", "paper-linear", 500)
     found, every = design.against(state), state.standing >= 0
-    places = (np.zeros_like(found), np.full_like(found, 0.5), np.ones_like(found))
-    least_, _ = least(state, every, places, 3000, False, None)
+    bars = np.linspace(0.0, 1.0, 6001)[:, None]
+
+    def at_many(p: Any, claims: Any, places: Any) -> Any:
+        u = bars + 0.0 * places[0]
+        return (np.min(wealth(p, claims, u, u), axis=0),) * 2
+
+    least_, _ = each(state, every, None, at_many)
     leads = np.arange(3) == state.look.leader[:, None]
     assert np.all(found <= least_ + 1e-9)
     assert np.all((found > least_ - 0.3) | (least_ < 1) | leads)  # and not far below where it matters

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_folder(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     figures = {f"{name}.{suffix}" for name in PLAN.figures for suffix in ("png", "svg", "csv")}
-    assert names == figures | {"report.html", "run.json", "cells"}
+    assert names == figures | {"report.html", "run.json", "parts"}
     rows = list(csv.DictReader((folder / "linear-pulls.csv").read_text().splitlines()))
     assert [(row["design"], row["arms"]) for row in rows[:4]] == [
         ("safebai-linear", "5"), ("safebai-linear", "10"), ("safebai-linear", "20"), ("oracle", "5"),
@@ -62,13 +62,13 @@ def test_the_report_stands_alone(folder: Path) -> None:
 
 
 def test_it_goes_on_where_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cells = sorted((folder / "cells").iterdir())
+    cells = sorted((folder / "parts").glob("*.json"))
     before = {cell: cell.stat().st_mtime_ns for cell in cells}
     cells[0].unlink()
     cells[1].write_text("{")
     with pytest.warns(UserWarning, match="damaged"):
         reproduce(PLAN, folder)
-    after = {cell: cell.stat().st_mtime_ns for cell in sorted((folder / "cells").iterdir())}
+    after = {cell: cell.stat().st_mtime_ns for cell in sorted((folder / "parts").glob("*.json"))}
     assert set(after) == set(before)
     assert [cell for cell in cells if after[cell] != before[cell]] == cells[:2]
     assert "4 of 6 cells are there already" in capsys.readouterr().err

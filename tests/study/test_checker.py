@@ -17,8 +17,6 @@ import pytest
 
 from surefoot import CASES, Arm, Noise, Problem, Study, case, make
 from surefoot.designs import DESIGNS, Design, SafeBAILinear
-from surefoot.designs.linear_evidence import LinearEvidence
-from surefoot.designs.monotonic_evidence import MonotonicEvidence
 from surefoot.designs.surefoot import SurefootLinear, SurefootMonotonic
 from surefoot.study import checker
 from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
@@ -130,42 +128,28 @@ class Overconfident(SafeBAILinear):
         return replace(after, dose=np.minimum(after.dose * 1.01, 1.0))
 
 
-class TooSure(LinearEvidence):
-    """Certifies 1% more than it may."""
+def too_sure(kind: Any) -> type[Design]:
+    """The same for a design of ours: it certifies and gives 1% more than it may."""
 
-    def certified(self, state: Any) -> Any:
-        return np.where(state.safe > 0.2, np.minimum(state.safe * 1.01, 1.0), state.safe)
+    class TooSure(type(kind.evidence)):  # type: ignore[misc]
+        def certified(self, state: Any) -> Any:
+            most = super().certified(state)
+            return np.where(most > state.problem.starts, np.minimum(most * 1.01, 1.0), most)
 
+    @dataclass(frozen=True)
+    class Sure(kind):  # type: ignore[misc]
+        evidence: ClassVar[Any] = TooSure()
 
-@dataclass(frozen=True)
-class OverconfidentPooled(SurefootLinear):
-    evidence: ClassVar[Any] = TooSure()
+        def plan(self, state: Any, u: Any) -> Any:
+            return replace(super().plan(state, u), dose=self.evidence.certified(state))
 
-    def plan(self, state: Any, u: Any) -> Any:
-        cohort = super().plan(state, u)
-        return replace(cohort, dose=self.evidence.certified(state))
-
-
-class TooSureOfCurves(MonotonicEvidence):
-    """The same for curves."""
-
-    def certified(self, state: Any) -> Any:
-        return np.where(state.base > 0.0, np.minimum(state.base * 1.01, 1.0), state.base)
+    return Sure
 
 
-@dataclass(frozen=True)
-class OverconfidentClimb(SurefootMonotonic):
-    evidence: ClassVar[Any] = TooSureOfCurves()
-
-    def plan(self, state: Any, u: Any) -> Any:
-        cohort = super().plan(state, u)
-        return replace(cohort, dose=self.evidence.certified(state))
-
-
-@pytest.mark.parametrize("kind", [Overconfident, OverconfidentPooled, OverconfidentClimb])
+@pytest.mark.parametrize("kind", [Overconfident, too_sure(SurefootLinear), too_sure(SurefootMonotonic)])
 def test_a_dose_that_only_the_design_certifies_is_not_released(kind: type[Design], monkeypatch: Any) -> None:
     """1% too high, in every one of 100 studies."""
-    monkeypatch.setitem(DESIGNS, kind.name, kind)
+    monkeypatch.setitem(DESIGNS.known, kind.name, kind)
     p = problem(kind.shape, 2.0 if kind is Overconfident else 0.2)  # so many pulls that rounding up is nothing
     start = p.arms[0].start
     for seed in range(100):
@@ -305,6 +289,20 @@ def test_stages_wait_for_what_was_asked() -> None:
     assert shown((0.2, 4, 1, 0.3, 4)) == 0, "and so is another dose"
     assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 2, 0.3, 4)) == 2
     assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 1, 0.3, 4)) == 1, "a number that is used again replaces what had it"
+    begun_anew = (0.2, 4, 2, 0.2, 3), (0.2, 4, 1, 0.2, 4), (0.2, 4, 2, 0.2, 4)
+    assert shown(*begun_anew) == 2, "of a stage that was left (after a correction) nothing is kept"
+
+
+def test_no_harm_at_all_certifies_the_largest_dose() -> None:
+    """A bound below 0 must not be worse than one just above it."""
+    theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
+    for harm in (0.2, -5.0):
+        given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1], None, None]}, 1)
+        given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
+        theorem.publish(given.dose, given.stakes)
+        theorem.take(given)
+        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / (0.2 + theorem.shown[1, 0].radius), 1.0))
+        theorem.shown.clear()
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:

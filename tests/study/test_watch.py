@@ -11,7 +11,8 @@ import pytest
 from surefoot import Arm, Noise, Problem, Scenario
 from surefoot.scenario import Linear, Table
 from surefoot.study.checker import Given, Record
-from surefoot.study.watch import READINGS, WATCHES, Watches, noise_evidence, one_sided
+from surefoot.study.watch import READINGS, WATCHES, Watches
+from surefoot.study.watch_bets import Slopes, noise_evidence, one_sided
 from surefoot.testing import failures_allowed
 
 
@@ -212,3 +213,36 @@ def test_levels_are_watched_without_distances() -> None:
     assert "start" in play(p, truth(0.9, 0.9, 0.9), rng, doses)
     falls = Scenario(truth(0.1, 0.1, 0.1).effect, (lambda a: 0.4 - 0.2 * a,) * 2)
     assert "falling" in play(p, falls, rng, doses)
+
+
+@pytest.mark.parametrize("slope", [0.0, 2.0])
+def test_bets_on_slopes_hold_though_doses_look_at_the_readings(slope: float) -> None:
+    """A true line, and doses that climb when readings were low and come down when they were high."""
+    rng, level, trials = np.random.default_rng(3), 0.3, 250
+    edges, wrong = [0.2 * 10.0 ** (np.arange(8) / 8)], np.zeros((2, 2))
+    for _ in range(trials):
+        slopes, dose, most = Slopes(edges, [0.2], [1.0, 1.0]), 0.2, np.full((2, 2), -np.inf)
+        for _ in range(60):
+            n = int(rng.integers(1, 4))
+            seen = slope * dose + rng.standard_normal((2, n))
+            for r in range(2):
+                slopes.add(0, r, dose, seen[r])
+                now = [slopes.evidence(r, sign)[0] for sign in (1, -1)]
+                most[r] = np.maximum(most[r], now)
+            low = seen[1].mean() < slope * dose
+            dose = min(dose * 1.4, 2.0) if low else max(dose / 1.2, 0.2)
+        wrong += most >= math.log(1 / level)
+    assert (wrong <= failures_allowed(trials, level)).all(), wrong
+
+
+def test_bets_on_slopes_balance_exactly() -> None:
+    """Weights times doses sum to 0 or less at every moment, whatever the noise: the slope cancels."""
+    slopes, rng = Slopes([np.array([0.5])], [0.2], [1.0, 1.0]), np.random.default_rng(0)
+    for _ in range(200):
+        dose, n = float(rng.choice([0.2, 0.4, 0.7, 1.5])), int(rng.integers(1, 5))
+        if rng.random() < 0.5:  # a line of slope 3 in units of the start dose
+            slopes.add(0, 1, dose, np.full(n, 3.0 * dose / 0.2))
+        else:
+            slopes.add_block(0, 1, dose, n, n * 3.0 * dose / 0.2)
+        left, total, _ = slopes.sums[:, 0, 1, 0]
+        assert (left >= 0).all() and np.allclose(total, -3.0 * left)

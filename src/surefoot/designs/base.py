@@ -25,12 +25,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from ..arrays import Array, pick
+from ..arrays import Array, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from .recommend import Estimates, Recommendation, chances, supported, worth
 
-Batch = TypeVar("Batch", bound="Cohort | Outcome | Verdict")
+Batch = TypeVar("Batch")  # a dataclass of arrays, trials first, such as a Cohort, an Outcome or a State
 
 ENDINGS = ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
 RUNNING, BEST_ARM, WITHIN_TOLERANCE, BUDGET_SPENT, ALL_STOPPED = range(5)
@@ -40,10 +40,22 @@ ACTIVE, BEATEN, REFUTED, STOPPED = range(4)
 
 @dataclass(frozen=True)
 class Cohort:
-    """For every trial and arm: a dose, and how many pulls (0 where the arm rests).
+    """What to give next: for every trial and arm a dose, and how many pulls.
 
-    Stakes are the numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where
-    nothing is. Designs whose proof has no bets have none.
+    Parameters
+    ----------
+    dose, n
+        Arrays (trials, arms); n is 0 where the arm rests.
+    stakes
+        The numbers, fixed before the readings, with which these will be bet, (trials, arms, any); nan where nothing is.
+        Designs whose proof has no bets have none.
+
+    Examples
+    --------
+    >>> from surefoot import case, make
+    >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
+    >>> design.ask(design.start(problem, trials=1)).n
+    array([[5, 5]])
     """
 
     dose: Array
@@ -53,10 +65,24 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back, per trial and arm: number of pulls, sum of their effects, sum of their harms.
+    """What came back, per trial and arm.
 
-    `squares`, where the problem wants them: of effects and of harms, the sums of squared distances from their mean in
-    the cohort. `weight`, (trials, arms, 2), is set within a design: how much a reading counts (see `readings`).
+    Parameters
+    ----------
+    n, effect, harm
+        Arrays (trials, arms): number of pulls, sum of their effects, sum of their harms.
+    squares
+        Where the problem wants them: of effects and of harms, the sums of squared distances from their mean in the
+        cohort.
+    weight
+        (trials, arms, 2), set within a design: how much a reading counts (see `readings`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surefoot import Outcome
+    >>> Outcome(np.array([[2, 0]]), np.array([[1.5, 0.0]]), np.array([[0.4, 0.0]])).effect.sum()
+    np.float64(1.5)
     """
 
     n: Array
@@ -74,8 +100,18 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Where every trial stands. Arrays are (trials,) or (trials, arms).
+    """Where every trial stands. Arrays are (trials,) or (trials, arms); `endings()` and `reason(arm)` say it in words.
 
+    Examples
+    --------
+    >>> from surefoot import case, make
+    >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
+    >>> verdict = design.verdict(design.start(problem))
+    >>> verdict.endings(), verdict.reason(0)
+    (['running'], 'active: value unknown, largest safe dose 0.1 to 1.5')
+
+    Notes
+    -----
     `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
     `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
     `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
@@ -155,12 +191,34 @@ class State(Verdict):
 
 def take(batch: Batch, rows: Array) -> Batch:
     """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
-    return _map(lambda x: array_namespace(x).take(x, rows, axis=0), batch)
+    xp = array_namespace(rows)
+    return _map(lambda x: xp.take(x, rows, axis=0), batch)
 
 
 def repeat(batch: Batch, times: int) -> Batch:
     """Every trial of a batch, `times` times."""
-    return _map(lambda x: array_namespace(x).repeat(x, times, axis=0), batch)
+    xp = _namespace(batch)
+    return _map(lambda x: xp.repeat(x, times, axis=0), batch)
+
+
+def join(one: Batch, other: Batch) -> Batch:
+    """The trials of both batches; an array that has grown in one is filled up in the other by its last entry."""
+    xp = _namespace(one)
+
+    def fill(x: Array, shape: tuple[int, ...]) -> Array:
+        for axis in range(1, x.ndim):
+            if (lacks := shape[axis] - x.shape[axis]) > 0:
+                last = xp.take(x, like(x, [x.shape[axis] - 1] * lacks), axis=axis)
+                x = xp.concat([x, last], axis=axis)
+        return x
+
+    return _map(lambda x, y: xp.concat([fill(x, y.shape), fill(y, x.shape)], axis=0), one, other)
+
+
+def _namespace(batch: Any) -> Any:
+    """Of the first array in a dataclass."""
+    values = [getattr(batch, f.name) for f in fields(batch)]
+    return array_namespace(next(x for x in values if is_array_api_obj(x)))
 
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
@@ -176,13 +234,13 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
 def _map(change: Any, *batches: Batch) -> Batch:
     """Every array of a dataclass changed, and of the dataclasses in it that are not `shared` by all trials."""
     found: dict[str, Any] = {}
-    for name in (f.name for f in fields(batches[0])):
+    for name in (f.name for f in fields(batches[0])):  # type: ignore[arg-type]
         values = [getattr(b, name) for b in batches]
         if is_array_api_obj(values[0]):
             found[name] = change(*values)
-        elif is_dataclass(values[0]) and not getattr(values[0], "shared", False):
+        elif is_dataclass(values[0]) and getattr(type(values[0]), "shared", False) is not True:
             found[name] = _map(change, *values)
-    return replace(batches[0], **found)
+    return replace(batches[0], **found)  # type: ignore[type-var]
 
 
 S = TypeVar("S", bound=State)
@@ -190,12 +248,26 @@ D = TypeVar("D", bound="Design[Any]")
 
 
 class Design(ABC, Generic[S]):
-    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`."""
+    """A rule that decides what to try next and when to stop. A subclass writes `begin`, `plan` and `learn`.
+
+    Examples
+    --------
+    One turn of three trials side by side, with readings that are as they are in truth:
+
+    >>> from surefoot import Outcome, case, make
+    >>> problem, truth = case("paper-linear", 2)
+    >>> design = make("surefoot-linear")
+    >>> state = design.start(problem, trials=3)
+    >>> cohort = design.ask(state)
+    >>> readings = Outcome(cohort.n, cohort.n * truth.effects(cohort.dose), cohort.n * truth.harms(cohort.dose))
+    >>> design.tell(state, cohort, readings).pulls
+    array([10, 10, 10])
+    """
 
     name: ClassVar[str]
     shape: ClassVar[Shape]
     draws: ClassVar[int] = 0  # uniform draws it wants at every `ask`
-    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side
+    chunk: ClassVar[int] = 2048  # how many trials are best simulated side by side; below 256, that many have one seed
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
     learns: ClassVar[bool] = False  # takes readings whose sigma nobody knows
 

@@ -72,7 +72,24 @@ class Evidence(ABC, Generic[E]):
 
 
 class Policy(ABC, Generic[E]):
-    """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`."""
+    """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`.
+
+    Examples
+    --------
+    What ours would do, in pairs of subjects:
+
+    >>> from dataclasses import dataclass, replace
+    >>> from surefoot import case, simulate
+    >>> from surefoot.designs.linear_policy import LinearPolicy
+    >>> from surefoot.designs.surefoot import SurefootLinear
+    >>> @dataclass(frozen=True)
+    ... class Pairs(LinearPolicy):
+    ...     def choose(self, state, u):
+    ...         cohort = super().choose(state, u)
+    ...         return replace(cohort, n=cohort.n + cohort.n % 2)
+    >>> bool(simulate(*case("paper-linear", 2), SurefootLinear(Pairs()), 2, progress=False).wrong.any())
+    False
+    """
 
     name: ClassVar[str]  # to be registered under
     on: ClassVar[str]  # the name of the design whose evidence it chooses on

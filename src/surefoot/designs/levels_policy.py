@@ -112,6 +112,13 @@ def at(x: Array, level: Array) -> Array:
     return xp.take_along_axis(x, xp.astype(level, xp.int64)[..., None], axis=-1)[..., 0]
 
 
+def each(s: LevelsState) -> Array:
+    """All pulls so far, (trials,); of many arms the part of three: no cohort and no floor may outgrow an arm."""
+    xp = array_namespace(s.pulls)
+    many = xp.astype(xp.sum(xp.astype(s.standing == ACTIVE, xp.int64), axis=1), xp.float64)
+    return 3 * xp.astype(s.pulls, xp.float64) / xp.maximum(many, like(many, 3.0))
+
+
 def finite(x: Array) -> Array:
     """With a number in place of what is not finite."""
     xp = array_namespace(x)
@@ -132,9 +139,9 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
 @dataclass(frozen=True)
 class LevelsPolicy(Policy[LevelsState]):
     """first: pulls of the first cohorts at a new level. growth: a cohort of the contest has this share of all pulls so
-    far, and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so many times the
-    square root of all pulls at the level that seems to be its largest safe one, and half as many at the next. rare: a
-    level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls."""
+    far (see `each`), and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so
+    many times the square root of all pulls at the level that seems to be its largest safe one, and half as many at the
+    next. rare: a level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls."""
 
     on: ClassVar[str] = "surefoot-levels"
 
@@ -164,7 +171,7 @@ class LevelsPolicy(Policy[LevelsState]):
         here = at(s.n, up)
         least = like(here, float(self.first))
         steps = xp.where(v.climbing, xp.maximum(xp.ceil(2 * self.growth * here), least), 0.0)
-        size = xp.maximum(xp.ceil(self.growth * xp.astype(s.pulls, xp.float64))[:, None], least)
+        size = xp.maximum(xp.ceil(self.growth * each(s))[:, None], least)
         n = xp.where(climbs, steps, xp.where(arms == arm[:, None], size, 0.0))
         dose = xp.where(climbs, up, level[:, None])
         return Cohort(dose, xp.astype(n, xp.int64), self.staked(s, v, dose))
@@ -180,7 +187,7 @@ class LevelsPolicy(Policy[LevelsState]):
         blank = ~xp.any(worth > 0, axis=(1, 2), keepdims=True)
         worth = xp.where(blank & may, xp.where(level >= v.safe[..., None], -s.n, -1e300), worth)
         # no wrong estimate lasts: the level that seems to be an arm's largest safe one, and the next, get a few pulls
-        few = self.few * xp.sqrt(xp.astype(s.pulls, xp.float64))[:, None, None]
+        few = self.few * xp.sqrt(each(s))[:, None, None]
         over = level - v.safe[..., None]
         want = xp.where(over == 0, few, xp.where(over == 1, 0.5 * few, xp.zeros_like(s.n)))
         lacks = xp.where((s.standing == ACTIVE)[..., None] & (level <= reach), want - s.n, -1.0)

@@ -6,8 +6,8 @@ u = t / (1 + t), from 0 to 1. Two readings tell on which side of it an arm's val
 cone  (1 - u) effect - u harm has mean above 0 where limit*theta/mu is above the bar
 cap   effect - a x / reach has mean above 0 where theta*reach is above the bar
 
-Doses and reach are in units of the start dose, readings in units of their sigma. `low` and `high` are the ends of a
-cell of bars, and every function gives the least over the cell. One bar is a cell with the same array at both ends.
+Doses and reach are in units of the start dose, readings in units of their sigma. A cell is all bars between two, and
+every function gives the least over a cell.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..arrays import Array
 from ..problem import Problem
 
 TINY = 1e-16  # of 1 - u: what lies beyond is taken as there
+STEPS = (0.15, 0.4, 0.8, 1.3, 2.0, 3.5, 6.0, math.inf)  # ends of cells, from where evidence seems to be weakest
 
 
 @dataclass(frozen=True)
@@ -49,23 +50,17 @@ class Bets:
 
     def add(self, pulls: Pulls, stake: Array) -> Bets:
         """With these pulls bet too."""
-        weight = pulls.dose * stake
-        once = pulls.n * weight
+        once = pulls.n * pulls.dose**2
         return Bets(
-            self.v + once * weight,
-            self.y + weight * pulls.effect,
-            self.z + weight * pulls.harm,
-            self.w + once * pulls.dose,
+            self.v + stake**2 * once,
+            self.y + stake * (pulls.dose * pulls.effect),
+            self.z + stake * (pulls.dose * pulls.harm),
+            self.w + stake * once,
         )
 
     def at(self, index: Array) -> Bets:
-        """Those at these places of the flattened arrays, with an axis for bars after them."""
+        """Those at these places of the flattened arrays."""
         return Bets(*(flat(x, index) for x in (self.v, self.y, self.z, self.w)))
-
-    def where(self, these: Array) -> Bets:
-        """None of the others."""
-        xp = array_namespace(these)
-        return Bets(*(xp.where(these, x, 0.0) for x in (self.v, self.y, self.z, self.w)))
 
 
 @dataclass(frozen=True)
@@ -86,9 +81,9 @@ class Rates:
 
 
 def flat(x: Array, index: Array) -> Array:
-    """x at these places of its flattened array, with a last axis of 1."""
+    """x at these places of its flattened array."""
     xp = array_namespace(x)
-    return xp.reshape(xp.take(xp.reshape(x, (-1,)), xp.reshape(index, (-1,))), (*index.shape, 1))
+    return xp.reshape(xp.take(xp.reshape(x, (-1,)), xp.reshape(index, (-1,))), index.shape)
 
 
 def binary(p: Problem) -> tuple[bool, bool]:
@@ -123,6 +118,11 @@ def height(p: Problem, u: Array) -> Array:
     return u / xp.maximum(1 - u, TINY) * (p.limit / sigmas(p)[1])
 
 
+def tolerance(p: Problem) -> float:
+    """As a difference of t."""
+    return (p.tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0])
+
+
 def lowered(u: Array, shift: float) -> Array:
     """The u of the bar whose t is lower by `shift`, or 0."""
     xp = array_namespace(u)
@@ -130,50 +130,65 @@ def lowered(u: Array, shift: float) -> Array:
     return xp.maximum(u - fall, 0.0) / xp.maximum(1 - fall, 0.5 * TINY) if shift else u
 
 
-def statistic(p: Problem, u: Array, y: Array, z: Array, r: Any = 1.0) -> Array:
-    """The cone's: standardised evidence that limit*theta/mu is above the bar at u; r is the sigma of the effect."""
-    xp = array_namespace(u)
-    total = (1 - u) * y - u * z
-    return total / (xp.hypot((1 - u) * r, u) if p.signals == "independent" else (1 - u) * r + u)
+@dataclass(frozen=True)
+class Cells:
+    """Cells of bars, by what depends on bars alone. `along` and `across` are such that along * effect - across * harm
+    is the cone's statistic, of sigma 1: the cosine and sine of the bar's angle where readings are independent and the
+    effect's sigma is 1. Bars by themselves are cells without width: their ends are the same arrays."""
+
+    along: tuple[Array, Array]
+    across: tuple[Array, Array]
+    height: tuple[Array, Array]
+    sigma: Any  # of the effect, in units of `sigmas`; its largest in the cell
+    bound: bool  # whether the least statistic may lie inside: that of independent readings
+
+    @classmethod
+    def between(cls, p: Problem, low: Array, high: Array) -> Cells:
+        r, independent = shrink(p, high), p.signals == "independent"
+        ends = [directions(u, r, independent) for u in ((low,) if low is high else (low, high))]
+        heights = [height(p, u) for u in ((low,) if low is high else (low, high))]
+        along, across = zip(*ends, strict=True)
+        inside = independent and low is not high
+        return cls((along[0], along[-1]), (across[0], across[-1]), (heights[0], heights[-1]), r, inside)
+
+    def cone(self, y: Array, z: Array) -> Array:
+        """The least statistic: at an end, but for -hypot(y / r, z) where it falls at `low` and rises at `high`, as it
+        is a sinusoid in the bar's angle."""
+        xp = array_namespace(y)
+        (c, d), (s, t), r = self.along, self.across, self.sigma
+        if c is d:
+            return c * y - s * z
+        ends = xp.minimum(c * y - s * z, d * y - t * z)
+        if not self.bound:
+            return ends
+        rz = r**2 * z
+        turns = (s * y + c * rz > 0) & (t * y + d * rz < 0)
+        return xp.where(turns, -xp.sqrt((y / r) ** 2 + z**2), ends)
+
+    def over(self, bets: Bets, reach: Array, capped: Any) -> Array:
+        """The least evidence that a value is above: it takes both cone and cap, but for arms whose value is `capped`,
+        theta * reach whatever their harm."""
+        xp = array_namespace(bets.y)
+        line = self.cone(bets.y, bets.z)
+        cap = (bets.y - bets.w / reach * self.height[1]) / self.sigma
+        return xp.where(capped, cap, xp.minimum(cap, line))
+
+    def under(self, bets: Bets, reach: Array) -> tuple[Array, Array]:
+        """The least evidence that a value is below, by cone and by cap."""
+        return self.cone(-bets.y, -bets.z), (bets.w / reach * self.height[0] - bets.y) / self.sigma
 
 
-def cone(p: Problem, low: Array, high: Array, y: Array, z: Array) -> Array:
-    """The least statistic over a cell: at one of its ends, but of independent readings -hypot(y / r, z) where it falls
-    at `low` and rises at `high`: it is a sinusoid in the angle whose tangent is u / ((1 - u) r)."""
-    xp = array_namespace(low)
-    r = shrink(p, high)
-    if low is high:
-        return statistic(p, low, y, z, r)
-    ends = xp.minimum(statistic(p, low, y, z, r), statistic(p, high, y, z, r))
-    if p.signals != "independent":
-        return ends
-    turns = (low * y + (1 - low) * r**2 * z > 0) & (high * y + (1 - high) * r**2 * z < 0)
-    return xp.where(turns, -xp.hypot(y / r, z), ends)
+def directions(u: Array, r: Any, independent: bool) -> tuple[Array, Array]:
+    """1 - u and u, over the sigma of (1 - u) effect - u harm where the effect's is r and the harm's 1 (lemma 4)."""
+    xp, rest = array_namespace(u), 1 - u
+    sigma = xp.sqrt((rest * r) ** 2 + u**2) if independent else rest * r + u
+    return rest / sigma, u / sigma
 
 
-def over(p: Problem, low: Array, high: Array, bets: Bets, reach: Array, capped: Any) -> Array:
-    """The least evidence over a cell that a value is above: it takes both cone and cap, but for arms whose value is
-    `capped`, theta * reach whatever their harm."""
-    xp = array_namespace(low)
-    line = cone(p, low, high, bets.y, bets.z)
-    cap = (bets.y - bets.w * height(p, high) / reach) / shrink(p, high)
-    return xp.where(capped | (cap < line), cap, line)
-
-
-def under(p: Problem, low: Array, high: Array, bets: Bets, reach: Array) -> tuple[Array, Array]:
-    """The least evidence over a cell that a value is below, by cone and by cap."""
-    cap = (bets.w * height(p, low) / reach - bets.y) / shrink(p, high)
-    return cone(p, low, high, -bets.y, -bets.z), cap
-
-
-def cells(low: Array, u: Array, high: Array, many: int) -> Array:
-    """The ends of cells that cover [0, 1], finest at u, where the evidence is nearly least.
-
-    A cell's bound is short by its width times a slope. The evidence grows with the square of the distance from u, so
-    cells that do so too are all as good as the first.
-    """
-    xp = array_namespace(u)
+def spread(p: Problem, low: Array, u: Array, high: Array) -> Array:
+    """The ends of cells that cover all bars (from the tolerance on), along a first axis. They are finest about u, where
+    the evidence is nearly least: it grows with the square of the distance from there."""
+    xp, least = array_namespace(u), tolerance(p) / (1 + tolerance(p))
     unit = xp.minimum(xp.abs(u - low), xp.abs(high - u)) + 0.15 * xp.abs(high - low)
-    steps = [0.12 * math.tan(math.pi / 2 * i / (many + 1)) for i in range(1, many + 1)] + [3.0, 6.0, math.inf]
-    ends = [-x for x in reversed(steps)] + [0.0] + steps
-    return xp.clip(u + (unit + TINY) * xp.asarray(ends, device=device(u)), 0.0, 1.0)
+    ends = xp.asarray([-x for x in reversed(STEPS)] + [0.0, *STEPS], device=device(u))
+    return xp.clip(u + (unit + TINY) * ends[:, None], least, 1.0)

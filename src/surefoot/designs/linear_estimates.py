@@ -10,9 +10,9 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-from ..arrays import Array, like, pick
+from ..arrays import Array, like, pick, scatter
 from ..problem import Problem
-from .linear_bars import Bets, binary, sigmas
+from .linear_bars import Bets, binary, flat, sigmas, tolerance
 from .settle import round_down
 
 
@@ -30,39 +30,54 @@ class Look:
 
 
 def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Look:
-    """From sums over all pulls; `live` are the arms that may still be best.
-
-    With a tolerance the leader counts as better by that much, and the one from before keeps its place up to half of it.
-    """
-    xp, (sy, sz) = array_namespace(live), sigmas(p)
-    reach, top = like(data.v, p.largest / p.starts), p.limit / sz
-    seen = data.v > 0
-    v = xp.where(seen, data.v, 1e-12)
+    """From sums over all pulls; `live` are the arms that may still be best. With a tolerance the leader counts as
+    better by that much."""
+    xp, d, shift, top = array_namespace(live), live.shape[1], tolerance(p), p.limit / sigmas(p)[1]
     theta, mu, dose = slopes(p, data)
-    value = theta / top * dose
-    shift = tolerance(p)
-    ranked = value
-    if shift and before is not None:
-        arms = xp.arange(v.shape[1], device=device(v))
-        ranked = value + xp.where(arms == before.leader[:, None], 0.5 * shift, 0.0)
-    leader = xp.argmax(xp.where(live, xp.where(seen, ranked, -1.0), -2.0), axis=1)
+    value = theta * dose / top
+    leader = leading(p, data, value, live, before)
     lead = pick(value, leader)
-    sigma: Any = 1.0  # of the effect, in units of sy: of a binary one at the leader's value
-    if binary(p)[0]:
-        q = xp.clip(lead * (top * sy), 1e-6, 0.5)
-        sigma = xp.sqrt(q * (1 - q)) / sy
+    unit = effect_sigma(p, lead)
+    high, cap = (lead + shift) / unit, top / xp.where(stepped(p, mu), dose, like(mu, p.largest / p.starts))
+    scale = high / (xp.sqrt(1 + high**2) if p.signals == "independent" else 1 + high) * xp.maximum(mu, cap)
 
-    reach = xp.where(stepped(p, v), dose, reach)
-    low, high = xp.where(seen, value, 0.0) / sigma, lead / sigma
-    shift = shift / sigma
-    rival = Line(theta / sigma, mu, top / reach, v)
-    leading = Line(*(pick(x, leader) for x in (rival.theta, rival.mu, rival.cap, v)))
-    high = high + shift
-    bar, ahead, behind = weakest(p, rival, leading, low, high, shift)
-    evidence = 0.5 * (ahead**2 * leading.v + behind**2 * v)
-    norm = xp.sqrt(1 + high**2) if p.signals == "independent" else 1 + high
-    scale = high / norm * xp.maximum(mu, rival.cap)
-    return Look(leader, value, bar * sigma, ahead, behind, evidence, scale)
+    rival = live & (xp.arange(d, device=device(live)) != leader[:, None])
+    (index,) = xp.nonzero(xp.reshape(rival, (-1,)))
+    row = index // d
+    unit, high = flat(unit, row), flat(high, row)
+
+    def line(at: Array) -> Line:
+        return Line(
+            flat(theta, at) / unit, flat(mu, at), flat(cap, at), xp.maximum(flat(data.v, at), like(unit, 1e-12))
+        )
+
+    one, other = line(index), line(row * d + xp.take(leader, row))
+    low = xp.where(one.v > 1e-12, flat(value, index), 0.0) / unit
+    first = 0.5 * (low + high) if before is None else xp.clip(flat(before.bar, index) / unit, low, high)
+    bar, ahead, behind = weakest(p, one, other, (low, first, high), shift / unit)
+    evidence = 0.5 * (ahead**2 * other.v + behind**2 * one.v)
+    found = (scatter(rival, x) for x in (bar * unit, ahead, behind, evidence))
+    bar, ahead, behind, evidence = (xp.where(rival, x, y) for x, y in zip(found, (value, 0.0, 0.0, 0.0), strict=True))
+    return Look(leader, value, bar, ahead, behind, evidence, scale)
+
+
+def leading(p: Problem, data: Bets, value: Array, live: Array, before: Look | None) -> Array:
+    """The arm with the largest value of those that were pulled; with a tolerance the one from before keeps its place up
+    to half of it."""
+    xp, shift = array_namespace(value), tolerance(p)
+    if shift and before is not None:
+        arms = xp.arange(value.shape[1], device=device(value))
+        value = value + xp.where(arms == before.leader[:, None], 0.5 * shift, 0.0)
+    return xp.argmax(xp.where(live, xp.where(data.v > 0, value, -1.0), -2.0), axis=1)
+
+
+def effect_sigma(p: Problem, value: Array) -> Array:
+    """In units of `sigmas`: of a binary effect at this value."""
+    xp, (sy, sz) = array_namespace(value), sigmas(p)
+    if not binary(p)[0]:
+        return xp.ones_like(value)
+    q = xp.clip(value * (p.limit / sz * sy), 1e-6, 0.5)
+    return xp.sqrt(q * (1 - q)) / sy
 
 
 def slopes(p: Problem, data: Bets) -> tuple[Array, Array, Array]:
@@ -92,38 +107,40 @@ class Line:
     v: Array
 
 
-def tolerance(p: Problem) -> float:
-    """As a difference of t."""
-    return (p.tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0])
-
-
-def weakest(p: Problem, rival: Line, leader: Line, low: Array, high: Array, shift: Any) -> tuple[Array, Array, Array]:
-    """Where between the values `low` of a rival and `high` of the leader the evidence against the rival is nearly
-    least, and by how much for each unit of dose the leader is ahead there, and the rival behind. The leader is compared
-    with what is lower by `shift`.
+def weakest(p: Problem, rival: Line, leader: Line, places: Any, shift: Array) -> tuple[Array, Array, Array]:
+    """Where between the values of a rival and of the leader the evidence against the rival is nearly least, and by how
+    much for each unit of dose the leader is ahead there, and the rival behind. The leader is compared with what is
+    lower by `shift`. `places` are the two values, and between them where to begin: at best, where it was least before.
 
     With branches fixed the evidence is (A - 2Bt + Ct^2) / norm(t)^2 / 2 for cones, least at a root of a quadratic; caps
     are weighted to the same form. Two steps come close from anywhere.
     """
-    xp, independent = array_namespace(low), p.signals == "independent"
-    t = 0.5 * (low + high)
-    found = t, t, t, xp.inf + t
-    for _ in range(3):
+    (low, t, high), independent = places, p.signals == "independent"
+    xp = array_namespace(t)
+    zero = xp.zeros_like(t)
+    found, least = (t, zero, zero), zero + xp.inf
+    for _ in range(2):
         norm = 1 + t**2 if independent else (1 + t) ** 2
-        root = xp.sqrt(norm)
+        root, less = xp.sqrt(norm) if independent else 1 + t, t - shift
         cone, cap = (t * rival.mu - rival.theta) / root, t * rival.cap - rival.theta
         rival_caps = cap > cone
-        behind = xp.maximum(xp.where(rival_caps, cap, cone), like(t, 0.0))
-        cone, cap = (leader.theta - (t - shift) * leader.mu) / root, leader.theta - (t - shift) * leader.cap
+        behind = xp.maximum(xp.maximum(cone, cap), zero)
+        cone, cap = (leader.theta - less * leader.mu) / root, leader.theta - less * leader.cap
         leader_caps = cap < cone
-        ahead = xp.maximum(xp.where(leader_caps, cap, cone), like(t, 0.0))
-        now = t, ahead, behind, behind**2 * rival.v + ahead**2 * leader.v
-        found = tuple(xp.where(now[3] < found[3], new, old) for new, old in zip(now, found, strict=True))
-        A = B = C = 0.0 * t
-        for line, caps, less in ((rival, rival_caps, 0.0), (leader, leader_caps, shift)):
-            slope, weight = xp.where(caps, line.cap, line.mu), line.v * xp.where(caps, norm, 1.0)
-            theta = line.theta + less * slope
+        ahead = xp.maximum(xp.minimum(cone, cap), zero)
+        total = behind**2 * rival.v + ahead**2 * leader.v
+        better = total < least
+        found = tuple(xp.where(better, new, old) for new, old in zip((t, ahead, behind), found, strict=True))
+        least = xp.minimum(total, least)
+        A = B = C = zero
+        for line, caps, more in ((rival, rival_caps, 0.0), (leader, leader_caps, shift)):
+            slope, weight = xp.where(caps, line.cap, line.mu), xp.where(caps, line.v * norm, line.v)
+            theta = line.theta + more * slope
             A, B, C = A + weight * theta**2, B + weight * theta * slope, C + weight * slope**2
-        above, below = (B, xp.hypot(0.5 * (C - A), B) + 0.5 * (C - A)) if independent else (A + B, B + C)
-        t = xp.clip(above / xp.where(below > 0, below, 1e-300), low, high)
+        if independent:
+            half = 0.5 * (C - A)
+            above, below = B, xp.sqrt(half**2 + B**2) + half
+        else:
+            above, below = A + B, B + C
+        t = xp.clip(above / xp.maximum(below, zero + 1e-300), low, high)
     return found[0], found[1], found[2]

@@ -13,42 +13,32 @@ for. Which pulls are bet, and with which stakes, is decided before their reading
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_numpy_array
 
 from ..arrays import Array, like, pick, scatter
-from ..bounds import ANY, CONTRAST, TOGETHER, log_mixture, log_tilt, radius, rate_lower, rate_upper, slope_upper
+from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
-from .linear_bars import (
-    TINY,
-    Bets,
-    Pulls,
-    Rates,
-    binary,
-    cells,
-    cone,
-    flat,
-    height,
-    lowered,
-    over,
-    sigmas,
-    under,
-)
-from .linear_estimates import Look, look, slopes, stepped, tolerance
+from .linear_bars import TINY, Bets, Cells, Pulls, Rates, binary, flat, sigmas, tolerance
+from .linear_estimates import Look, look, slopes, stepped
+from .linear_wealth import Claims, Places, Reaches, above, below, infimum, refutation, taken
 from .recommend import Estimates
 from .settle import conclude, round_down
 
 SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and largest safe doses; verdict or intervals
 CAP = 0.2  # share of the bet against an arm's own claim that is on its cap, where it has cone and cap
-SHARED = 0.25  # share of the bet against a claim that is of one size for all arms
 SPARE = 0.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
-EASE = 0.5  # and none before this part of what is missing has come
+EASE = 0.7  # and none before this part of what is missing has come
 LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
-BLOCK = 20_000  # how many cells are looked at together, so that memory is bounded
+BLOCK = 2**14  # claims that are looked at together, so that memory is bounded
+FEW = 400  # claims: so many are looked at as one, though most need less work than others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +57,7 @@ class LinearState(State):
     harm_at_start: Array  # a lower bound on it
     look: Look
     again: Array  # how much evidence there should be when an arm's claim is looked at next
+    weak: Array  # the bar where the wealth was least when it was looked at last; nan before
 
 
 class LinearEvidence(Evidence[LinearState]):
@@ -92,7 +83,8 @@ class LinearEvidence(Evidence[LinearState]):
         return LinearState(
             **first, n=xp.zeros_like(first["standing"]), dose=zero, harms=zero, data=none, own=none, led=none,
             shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates, harm_at_start=zero - xp.inf,
-            look=look(problem, none, first["standing"] == ACTIVE), again=zero + goal(problem) + SPARE,
+            look=look(problem, none, first["standing"] == ACTIVE),
+            again=zero + goal(problem) + SPARE, weak=zero + xp.nan,
         )  # fmt: skip
 
     def certified(self, state: LinearState) -> Array:
@@ -124,14 +116,11 @@ class LinearEvidence(Evidence[LinearState]):
         )
 
     def against(self, state: LinearState) -> Array:
-        """By what is known now (lemma 7); of a claim that is refuted at least what refuted it."""
-        xp, at = array_namespace(state.pulls), state.look
-        high = pick(at.value, at.leader) + tolerance(state.problem)
-        low, u, high = (x / (1 + x) for x in (at.value, at.bar, xp.maximum(high, at.value)))
-        every = state.standing >= 0
-        _, u = least(state, every, (low, xp.clip(u, low, high), high), 12, False, None)
-        found, _ = least(state, every, (low, u, high), 36, True, None)
-        return xp.where(state.standing == REFUTED, xp.maximum(found, like(found, goal(state.problem))), found)
+        """By what is known now (lemma 7); of a claim that is refuted, what refuted it; of the winner's, nothing."""
+        xp, d = array_namespace(state.pulls), len(state.problem.arms)
+        which = (state.standing == ACTIVE) & (xp.arange(d, device=device(state.dose)) != state.winner[:, None])
+        found, _ = each(state, which, None, infimum)
+        return xp.where(which, found, xp.where(state.standing == REFUTED, goal(state.problem), 0.0))
 
     def seems(self, state: LinearState) -> Estimates:
         """At the dose where the estimated line of harm reaches the limit."""
@@ -152,49 +141,72 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     count = xp.where(came, outcome.n, 0)
     n, dose = xp.astype(count, xp.float64), xp.where(came, cohort.dose / like(s.dose, p.starts), 0.0)
-    effects, harms = xp.where(came, outcome.effect, 0.0), xp.where(came, outcome.harm, 0.0)
-    on = (came & (cohort.dose <= s.safe))[..., None] & (cohort.stakes > 1 / LARGEST) & (cohort.stakes < LARGEST)
-    stakes = xp.where(on, cohort.stakes, 0.0)
-    own, led, arms = stakes[..., 0], stakes[..., 1], xp.arange(len(p.arms), device=device(s.dose))
-    against = xp.where((led > 0)[..., None] | (arms[:, None] == arms), stakes[..., 2:], 0.0)
-    pulls = every = Pulls(n, dose, effects / sy, harms / sz)
+    raw = Pulls(n, dose, xp.where(came, outcome.effect, 0.0), xp.where(came, outcome.harm, 0.0))
+    pulls = every = Pulls(n, dose, raw.effect / sy, raw.harm / sz)
     if outcome.weight is not None:  # doses rest on harms; a bet with both readings takes both at the lesser weight
         pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
-    wide = Pulls(*(x[..., None] for x in (pulls.n, dose, pulls.effect, pulls.harm)))
-    raw = Pulls(n, dose, effects, harms)
+    may, arms = came & (cohort.dose <= s.safe), xp.arange(len(p.arms), device=device(s.dose))
+    own, led = (staked(cohort.stakes[..., i], may) for i in range(2))
+    itself = may[..., None] & (arms[:, None] == arms)
+    against = staked(cohort.stakes[..., 2:], (led > 0)[..., None] | itself)
     return replace(
-        s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + harms,
+        s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + raw.harm,
         data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
-        shared=s.shared.add(wide, against),
+        shared=s.shared.add(Pulls(*(x[..., None] for x in (pulls.n, dose, pulls.effect, pulls.harm))), against),
         own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
         led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
     )  # fmt: skip
 
 
+def staked(stakes: Array, may: Array) -> Array:
+    """Where a bet may be made and there is a stake, that; else 0."""
+    xp = array_namespace(stakes)
+    return xp.where(may & (stakes > 1 / LARGEST) & (stakes < LARGEST), stakes, 0.0)
+
+
 def certify(s: LinearState, came: Array) -> LinearState:
     """Lemma 2: a dose that is safe for sure, and one above which none is. What was shown once stays shown."""
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
-    a0, largest, top = like(s.dose, p.starts), like(s.dose, p.largest), p.limit / sz
-    came = came & (s.data.v > 0)
-    row, arm = xp.nonzero(came)
-    sums = (xp.astype(s.n, xp.float64), s.dose, s.harms, s.data.v, s.data.z)
-    n, dose, harms, v, z = (xp.take(xp.reshape(x, (-1,)), row * len(p.arms) + arm) for x in sums)
-    safety, unsafety = (share * p.delta / len(p.arms) for share in (SAFETY, UNSAFE))
-    if binary(p)[1]:
-        upper, lower = rate_upper(n, dose, harms, safety, 2) / sz, rate_lower(n, dose, harms, unsafety, 2) / sz
-    else:
-        upper, lower = slope_upper(v, z, safety, 2), (z - radius(v * top**2, unsafety, ANY, 1) / top) / v
-    upper, lower = scatter(came, upper), scatter(came, lower)
-    safe = round_down(p, xp.clip(a0 * top / xp.where(came, upper, 1.0), a0, largest))
-    unsafe = round_down(p, xp.clip(a0 * top / xp.where(lower > 1e-100, lower, 1e-100), a0, largest))
-    safe = xp.where(came, xp.maximum(s.safe, safe), s.safe)
+    a0, largest, seen = like(s.dose, p.starts), like(s.dose, p.largest), s.data.v > 0
+    limit = a0 * (p.limit / sz)
+    upper, lower = harm_slopes(s, came & seen, limit)
+    safe = round_down(p, xp.clip(limit / upper, a0, largest))
+    unsafe = round_down(p, xp.clip(limit / xp.where(lower > 1e-100, lower, 1e-100), a0, largest))
+    safe = xp.maximum(s.safe, safe)
     return replace(
         s,
         safe=safe,
-        unsafe=xp.where(came, xp.minimum(s.unsafe, unsafe), s.unsafe),
-        estimate=xp.where(s.data.v > 0, safe / a0 * sy * s.data.y / xp.where(s.data.v > 0, s.data.v, 1.0), -xp.inf),
-        harm_at_start=xp.where(came, xp.maximum(s.harm_at_start, lower * sz), s.harm_at_start),
+        unsafe=xp.minimum(s.unsafe, unsafe),
+        estimate=xp.where(seen, safe / a0 * sy * s.data.y / xp.where(seen, s.data.v, 1.0), -xp.inf),
+        harm_at_start=xp.maximum(s.harm_at_start, lower * sz),
     )
+
+
+def harm_slopes(s: LinearState, came: Array, limit: Array) -> tuple[Array, Array]:
+    """Upper and lower bounds on the slopes of the harm; infinite where they would move neither dose.
+
+    No mixture is above its best bet, exp((mv - z)^2 / 2v): where not even that would move a dose, nothing is computed.
+    """
+    xp, p, sz = array_namespace(s.pulls), s.problem, sigmas(s.problem)[1]
+    up, down = (share * p.delta / len(p.arms) for share in (SAFETY, UNSAFE))
+    rises, falls = came & (s.safe < like(s.safe, p.largest)), came
+    if not binary(p)[1]:
+        v = xp.where(came, s.data.v, 1.0)
+        mean, error = s.data.z / v, 1 / xp.sqrt(v)
+        rises = rises & ((mean + math.sqrt(-2 * math.log(up)) * error) * s.safe < limit)
+        falls = falls & ((mean - math.sqrt(-2 * math.log(down)) * error) * s.unsafe > limit)
+    found = []
+    for moves, upward in ((rises, True), (falls, False)):
+        (index,) = xp.nonzero(xp.reshape(moves, (-1,)))
+        n, dose, harms, v, z = (flat(x, index) for x in (s.n, s.dose, s.harms, s.data.v, s.data.z))
+        if binary(p)[1]:
+            rate, alpha = (rate_upper, up) if upward else (rate_lower, down)
+            bound = rate(xp.astype(n, xp.float64), dose, harms, alpha, 2) / sz
+        else:
+            top = p.limit / sz
+            bound = slope_upper(v, z, up, 2) if upward else (z - radius(v * top**2, down, ANY, 1) / top) / v
+        found.append(xp.where(moves, scatter(moves, bound), xp.inf if upward else -xp.inf))
+    return found[0], found[1]
 
 
 def goal(p: Problem) -> float:
@@ -214,145 +226,96 @@ def judge(s: LinearState, live: Array, before: Array) -> LinearState:
     again = xp.where((at.leader == before)[:, None], xp.minimum(s.again, falls), first)
     rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
     due = rival & (at.evidence >= again)
-    beaten, short = refuted(s, due)
+    beaten, short, s = refuted(s, due)
     near = beaten
     if p.tolerance is not None:
-        near, short = refuted(s, due & ~beaten, at.leader)
+        near, short, s = refuted(s, due & ~beaten, at.leader)
     again = xp.where(short > 0, at.evidence + EASE * short, again)
     bar = at.bar * (p.limit * sigmas(p)[0] / sigmas(p)[1])
     return conclude(replace(s, again=again), s.harm_at_start, at.leader, beaten, near, bar, bar)
 
 
-def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array]:
-    """Where the wealth against an arm's claim has reached the goal at every bar (see `wealth`), and what is missing.
-
-    Some bars are tried first; only if these pass, all bars, cell by cell.
-    """
-    xp, at = array_namespace(s.pulls), s.look
-    high = pick(at.value, at.leader) + tolerance(s.problem)
-    low, u, high = (x / (1 + x) for x in (at.value, at.bar, xp.maximum(high, at.value)))
-    short = xp.zeros_like(u)
-    for many, whole in ((3, False), (22, True)):
-        total, u = least(s, which, (low, xp.clip(u, low, high), high), many, whole, named)
-        short = xp.where(which, goal(s.problem) - total, short)
-        which = which & (short <= 0)
-    return which, short
+def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array, LinearState]:
+    """Where the wealth against an arm's claim has reached the goal at every bar, and what is missing."""
+    xp, enough = array_namespace(s.pulls), goal(s.problem)
+    total, weak = each(s, which, named, partial(refutation, goal=enough))
+    short = xp.where(which, enough - total, 0.0)
+    return which & (short <= 0), short, replace(s, weak=xp.where(which, weak, s.weak))
 
 
-def least(
-    s: LinearState, which: Array, places: tuple[Array, Array, Array], many: int, whole: bool, named: Array
-) -> tuple[Array, Array]:
-    """The least log of the wealth against each of `which` claims, and the bar there: over all cells where `whole`, else
-    at their ends only. In groups by how many arms have led (nearly always one), and in blocks."""
-    xp, d, shift = array_namespace(s.pulls), len(s.problem.arms), tolerance(s.problem)
-    order, doses = xp.argsort(-s.led.v, axis=1), reaches(s)
-    led = xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1, keepdims=True)
-    total, place = xp.zeros_like(s.dose), places[1]
-    for group in {1, max(1, int(xp.max(led)))}:
-        these = which & ((led <= 1) if group == 1 else (led > 1))
-        row, arm = xp.nonzero(these)
-        found, size = [], max(1, BLOCK // ((2 * many + 1) * group))
-        for i in range(0, row.shape[0], size):
-            r, k = (x[i : min(i + size, row.shape[0])] for x in (row, arm))
-            low, u, high = (flat(x, r * d + k) for x in places)
-            ends = xp.maximum(cells(low, u, high, many), like(u, shift / (1 + shift)))
-            left, right = (ends[:, :-1], ends[:, 1:]) if whole else (ends, ends)
-            log = wealth(s, doses, r, k, xp.take(order[:, :group], r, axis=0), left, right, named)
-            found.append(xp.concat([xp.min(log, axis=1, keepdims=True), pick(ends, xp.argmin(log, axis=1))], axis=1))
-        if found:
-            both = xp.concat(found, axis=0)
-            total, place = (xp.where(these, scatter(these, both[:, j]), x) for j, x in ((0, total), (1, place)))
-    return total, place
+def each(s: LinearState, which: Array, named: Array, find: Callable[..., tuple[Array, Array]]) -> tuple[Array, Array]:
+    """What `find` finds for each of these claims, and anything for the others. In blocks: first those against which one
+    arm has bet, nearly all of them, which is less work for each."""
+    xp, d = array_namespace(s.pulls), len(s.problem.arms)
+    row, arm = xp.nonzero(which)
+    many = row.shape[0]
+    if many == 0:
+        return s.dose, s.dose
+    leaders, doses, bars = xp.argsort(-s.led.v, axis=1).T, reaches(s), places(s)
+    led = xp.take(xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1), row)
+    order, found = xp.argsort(led), []
+    alone = int(xp.sum(xp.astype(led <= 1, xp.int64))) if many > FEW and is_numpy_array(row) else 0
+    for i, j in pairwise(sorted({*range(0, many, BLOCK), alone, many})):
+        at = order[i:j]
+        r, k = xp.take(row, at), xp.take(arm, at)
+        most = max(1, int(xp.max(xp.take(led, at))))
+        claims = claimed(s, doses, r, k, xp.take(leaders[:most, :], r, axis=1), named)
+        found.append(xp.stack(find(s.problem, claims, tuple(flat(x, r * d + k) for x in bars))))
+    both = xp.take(xp.concat(found, axis=1), xp.argsort(order), axis=1)
+    return scatter(which, both[0, :]), scatter(which, both[1, :])
 
 
-def wealth(
-    s: LinearState, doses: Any, row: Array, arm: Array, leaders: Array, low: Array, high: Array, named: Array
-) -> Array:
-    """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high.
+def claimed(s: LinearState, doses: Reaches, row: Array, arm: Array, leaders: Array, named: Array = None) -> Claims:
+    """The claims of these arms, and what was bet against them by arms that led."""
+    xp, d = array_namespace(s.pulls), len(s.problem.arms)
+    k, j, others = row * d + arm, row * d + leaders, leaders != arm
 
-    With a tolerance an arm that leads is bet to be above the bar, and above what is lower by the tolerance,
-    whichever is less; the arm that is to be `named` only above the latter.
-    """
-    xp, p, d = array_namespace(s.pulls), s.problem, len(s.problem.arms)
-    k, j, shift = row * d + arm, row[:, None] * d + leaders, tolerance(p)
-    others = (leaders != arm[:, None])[..., None]
-    low_j, high_j = lowered(low, shift)[:, None, :], high[:, None, :]
-    if named is not None:
-        is_named = (leaders == xp.take(named, row)[:, None])[..., None]
-        high_j = xp.where(is_named, lowered(high, shift)[:, None, :], high_j)
-    certain, possible, capped, on_cap = (flat(x, i) for x, i in zip(doses, (j, k, j, k), strict=True))
-    against = s.shared.at(j * d + arm[:, None]).where(others)
-    up = over(p, low_j, high_j, against, certain, capped)
-    line, cap = under(p, low, high, s.shared.at(k * d + arm), possible)
-    up, v = xp.sum(up, axis=1), xp.sum(against.v, axis=1) + flat(s.shared.v, k * d + arm)
-    together = either(log_mixture(up + line, v, TOGETHER), log_mixture(up + cap, v, TOGETHER), on_cap)
-    ups = above(s, j, low_j, high_j, certain, capped)
-    apart = xp.sum(xp.where(others, ups, 0.0), axis=1) + below(s, k, low, high, possible, on_cap)
-    return xp.logaddexp(apart + math.log(1 - SHARED), together + math.log(SHARED))
+    def of_others(x: Any) -> Any:
+        return taken(x, lambda y: xp.where(others, y, 0.0))
+
+    return Claims(
+        own=s.own.at(k), led=of_others(s.led.at(j)),
+        own_shared=s.shared.at(k * d + arm), led_shared=of_others(s.shared.at(j * d + arm)),
+        own_rates=s.own_rates and s.own_rates.at(k), led_rates=s.led_rates and of_others(s.led_rates.at(j)),
+        arm=taken(doses, lambda x: flat(x, k)), leaders=taken(doses, lambda x: flat(x, j)),
+        named=None if named is None else leaders == xp.take(named, row),
+    )  # fmt: skip
 
 
-def reaches(s: LinearState) -> tuple[Array, Array, Array, Array]:
-    """Lemma 4: doses between which the largest safe one is, by which theta times them bounds a value; whether that is
-    all that a leader has to show (levels, or its largest dose is certified); the share of the own bet on the cap."""
+def places(s: LinearState) -> Places:
+    """Where the wealth against each claim is about least: between the arm's value and the leader's."""
+    xp, at, shift = array_namespace(s.pulls), s.look, tolerance(s.problem)
+    high = xp.maximum(pick(at.value, at.leader) + shift, at.value)
+    low, u, high = (x / (1 + x) for x in (at.value, xp.maximum(at.bar, like(high, shift)), high))
+    before = xp.where(xp.isnan(s.weak), u, s.weak)
+    return low, xp.clip(u, low, high), high, xp.clip(before, low, high)
+
+
+def reaches(s: LinearState) -> Reaches:
+    """Lemma 4: doses between which the largest safe one is, by which theta times them bounds a value."""
     xp, p = array_namespace(s.pulls), s.problem
     a0, largest = like(s.dose, p.starts), like(s.dose, p.largest)
     capped = stepped(p, s.dose) | (s.safe >= largest)
-    share = like(s.dose, [1.0 if arm.largest <= arm.start else CAP * math.isfinite(arm.largest) for arm in p.arms])
-    return xp.where(capped, s.safe, largest) / a0, s.unsafe / a0, capped, share + 0.0 * s.dose
-
-
-def above(s: LinearState, at: Array, low: Array, high: Array, reach: Array, capped: Array) -> Array:
-    """Log of the wealth from bets with the pulls of an arm that leads, that its value is above."""
-    xp, p, bets = array_namespace(s.pulls), s.problem, s.led.at(at)
-    if s.led_rates is None:
-        return log_mixture(over(p, low, high, bets, reach, capped), bets.v, CONTRAST)
-    line = log_mixture(cone(p, low, high, bets.y, bets.z), bets.v, CONTRAST)
-    cap = ratio(p, s.led_rates.at(at), high, reach, True)
-    return xp.where(capped, cap, xp.minimum(line, cap))
-
-
-def below(s: LinearState, at: Array, low: Array, high: Array, reach: Array, on_cap: Array) -> Array:
-    """Log of the wealth from bets with an arm's own pulls, that its value is below."""
-    bets = s.own.at(at)
-    line, cap = under(s.problem, low, high, bets, reach)
-    v = bets.v
-    if s.own_rates is None:
-        return either(log_mixture(line, v, CONTRAST), log_mixture(cap, v, CONTRAST), on_cap)
-    return either(log_mixture(line, v, CONTRAST), ratio(s.problem, s.own_rates.at(at), low, reach, False), on_cap)
-
-
-def ratio(p: Problem, rates: Rates, u: Array, reach: Array, up: bool) -> Array:
-    """Log of the wealth from likelihood ratios of binary effects, that theta * reach is above (below) the bar at u:
-    their mean at the mean dose is compared (lemma 3)."""
-    xp = array_namespace(u)
-    mean = rates.dose / xp.maximum(rates.n, like(u, 1.0)) * height(p, u) * sigmas(p)[0] / reach
-    return log_tilt(rates.total + 0.0 * u, rates.n + 0.0 * u, mean, up)
-
-
-def either(line: Array, cap: Array, on_cap: Array) -> Array:
-    """Log of the wealth of two bets that share one stake."""
-    xp = array_namespace(line)
-    shares = [xp.where(x > 0, xp.log(xp.where(x > 0, x, 1.0)), -xp.inf) for x in (1 - on_cap, on_cap)]
-    return xp.logaddexp(line + shares[0], cap + shares[1])
+    share = [1.0 if arm.largest <= arm.start else CAP * math.isfinite(arm.largest) for arm in p.arms]
+    logs = [[math.log(x) if x else -math.inf for x in part] for part in ([1 - x for x in share], share)]
+    line, cap = (xp.zeros_like(s.dose) + like(s.dose, x) for x in logs)
+    return Reaches(xp.where(capped, s.safe, largest) / a0, s.unsafe / a0, capped, line, cap)
 
 
 def intervals(s: LinearState, goal: float) -> tuple[Array, Array]:
     """Bounds on every arm's value, by the bets with its own pulls: all bars that are not refuted lie between them."""
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     a0, v = like(s.dose, p.starts), xp.where(s.data.v > 0, s.data.v, 1.0)
-    certain, possible, capped, on_cap = (x[..., None] for x in reaches(s))
     floor = 0.1 / xp.sqrt(v)
     theta, mu = xp.maximum(s.data.y / v, floor), xp.maximum(s.data.z / v, floor)
     guess = xp.minimum(theta / mu, sz / p.limit * theta * like(v, p.largest) / a0)
     steps = xp.asarray([math.exp(9.0 * (i / 60) ** 3 + 0.6 * i / 60) for i in range(-60, 61)], device=device(v))
-    ends, zero = guess[..., None] * steps, xp.zeros_like(guess)[..., None]
-    left, right = xp.concat([zero, ends], axis=-1), xp.concat([ends, zero + 1.0 / TINY], axis=-1)
-    bars = [p.limit * sy / sz * x for x in (left, right)]
-    left, right = left / (1 + left), right / (1 + right)
-    every = xp.reshape(xp.arange(s.n.shape[0] * s.n.shape[1], device=device(v)), s.n.shape)
-    mine = replace(s, led=s.own, led_rates=s.own_rates)
-    high = above(mine, every, left, right, certain, capped) >= goal
-    low = below(s, every, left, right, possible, on_cap) >= goal
-    lower = xp.min(xp.where(high, xp.inf, bars[0]), axis=-1)
-    upper = xp.max(xp.where(low, -xp.inf, xp.where(right < 1, bars[1], xp.inf)), axis=-1)
+    ends, zero = guess * steps[:, None, None], xp.zeros_like(guess)[None, ...]
+    left, right = xp.concat([zero, ends]), xp.concat([ends, zero + 1.0 / TINY])
+    cells, reach = Cells.between(p, left / (1 + left), right / (1 + right)), reaches(s)
+    high = above(p, cells, s.own, s.own_rates, reach) >= goal
+    low = below(p, cells, s.own, s.own_rates, reach) >= goal
+    unit = p.limit * sy / sz
+    lower = xp.min(xp.where(high, xp.inf, unit * left), axis=0)
+    upper = xp.max(xp.where(low, -xp.inf, xp.where(right < 1 / TINY, unit * right, xp.inf)), axis=0)
     return lower, upper

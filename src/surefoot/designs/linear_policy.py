@@ -16,9 +16,9 @@ from ..arrays import Array, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
-from .linear_bars import sigmas
-from .linear_estimates import Look, tolerance
-from .linear_evidence import LinearState
+from .linear_bars import sigmas, tolerance
+from .linear_estimates import Look
+from .linear_evidence import LinearState, goal
 from .settle import wanted
 
 ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: the toss of a coin is no leader
@@ -26,17 +26,21 @@ FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: 
 BALANCE = 2.0  # leader and challengers both, where the leader's share is within this factor of 1: fewer decisions
 REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: so far the sizes of bets reach by themselves
 CLOSE = 1.0  # nats: challengers with so little more than the least evidence come too: fewer decisions
+HASTE = (
+    3.5  # cohorts are so many times larger, beyond 1, while there is no evidence: only its last part is cut to measure
+)
+LOSS = 2.5  # nats that bets lose against the evidence, about: how much of it is there when a claim is refuted
 
 
 @dataclass(frozen=True)
 class LinearPolicy(Policy[LinearState]):
-    """growth: an arm's next cohort is this share of its pulls and 20 more; cohort: and at least so many. growth=0 and
-    cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
-    """
+    """growth: an arm's next cohort is this share of its pulls and 20 more where its claim is about to be refuted, and
+    up to 4.5 times that before; cohort: and at least so many. growth=0 and cohort=3 is fixed cohorts of three, growth=0
+    and cohort=1 is after every pull. first: pulls of every arm at first."""
 
     on: ClassVar[str] = "surefoot-linear"
 
-    growth: float = 0.025
+    growth: float = 0.015
     cohort: int = 1
     first: int = 5
 
@@ -48,7 +52,9 @@ class LinearPolicy(Policy[LinearState]):
     def choose(self, state: LinearState, u: Array) -> Cohort:
         xp, s, n = array_namespace(state.pulls), state, xp_float(state.n)
         turn = xp.where((s.found > 0)[:, None], wanted(s), in_turn(s, n))
-        size = xp.maximum(xp.ceil(self.growth * (n + 20)), like(n, float(self.cohort)))
+        part = xp.where(starved(s, n), 0.0, progress(s))
+        growth = self.growth * (1 + HASTE * (1 - part) ** 2)
+        size = xp.maximum(xp.ceil(growth * (n + 20)), like(n, float(self.cohort)))
         size = xp.where(s.n > 0, xp.where(turn, size, 0.0), float(self.first))
         return Cohort(s.safe, xp.astype(xp.where(wanted(s), xp.clip(size, 0.0, 1e15), 0.0), xp.int64))
 
@@ -59,11 +65,11 @@ class LinearPolicy(Policy[LinearState]):
         arms = xp.arange(cohort.n.shape[1], device=device(cohort.n))
         leads = established(state) & roles(state)[0]
         scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
-        itself = arms[:, None] == arms
-        behind = xp.where(itself & ~leads[..., None], look.behind[..., None], 0.0)
-        against = xp.where(leads[..., None] & ~itself, look.ahead[:, None, :], behind)
-        led = xp.where(leads, scale, xp.nan)
-        return xp.concat([scale[..., None], led[..., None], xp.where(against > 0, against, xp.nan)], axis=2)
+        itself, led = arms[:, None] == arms, xp.where(leads, scale, xp.nan)
+        behind, ahead = (xp.where(x > 0, x, xp.nan) for x in (xp.where(leads, 0.0, look.behind), look.ahead))
+        against = xp.where(leads[..., None] & ~itself, ahead[:, None, :], xp.nan)
+        against = xp.where(itself, behind[..., None], against)
+        return xp.concat([scale[..., None], led[..., None], against], axis=2)
 
 
 def shrink(s: LinearState) -> Array:
@@ -77,6 +83,14 @@ def shrink(s: LinearState) -> Array:
     return xp.clip(REACH * gap, 0.0, 1.0)
 
 
+def progress(s: LinearState) -> Array:
+    """How much of the evidence that refutes an arm's claim is there, from 0 to 1; of the leader, that of the rival with
+    the least."""
+    xp, (leads, rival) = array_namespace(s.pulls), roles(s)
+    part = xp.clip(s.look.evidence / (goal(s.problem) + LOSS), 0.0, 1.0)
+    return xp.where(leads, xp.min(xp.where(rival, part, 1.0), axis=1, keepdims=True), part)
+
+
 def in_turn(s: LinearState, n: Array) -> Array:
     """The arms whose turn it is."""
     xp, look = array_namespace(n), s.look
@@ -86,9 +100,14 @@ def in_turn(s: LinearState, n: Array) -> Array:
     share = leaders_share(s, look, rival)
     few = xp.log(xp.maximum(pick(n, look.leader), like(n, 1.0))) <= least
     turn = xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
+    return turn | starved(s, n)
+
+
+def starved(s: LinearState, n: Array) -> Array:
+    """The arms that may be best and have hardly been pulled."""
+    xp = array_namespace(n)
     count = xp.sum(xp_float(s.standing == ACTIVE), axis=1, keepdims=True)
-    starved = n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
-    return turn | starved
+    return n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
 
 
 def leaders_share(s: LinearState, look: Look, rival: Array) -> Array:

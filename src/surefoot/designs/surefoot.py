@@ -19,14 +19,16 @@ from .monotonic_policy import MonotonicPolicy
 class SurefootLinear(Composed[LinearState]):
     """The paper's guarantee for lines through 0 with all data pooled: ten and more times fewer pulls.
 
-    growth: an arm's next cohort is this share of its pulls and 20 more; cohort: and at least so many. growth=0 and
-    cohort=3 is fixed cohorts of three, growth=0 and cohort=1 is after every pull. first: pulls of every arm at first.
+    growth: an arm's next cohort is this share of its pulls and 20 more where its claim is about to be refuted, and up
+    to 4.5 times that before; cohort: and at least so many. growth=0 and cohort=3 is fixed cohorts of three, growth=0
+    and cohort=1 is after every pull. first: pulls of every arm at first.
     """
 
     policy: Policy[Any] = field(default_factory=LinearPolicy)
 
     name: ClassVar[str] = "surefoot-linear"
     shape: ClassVar[Shape] = "linear"
+    chunk: ClassVar[int] = 4096
     evidence: ClassVar[Evidence[Any]] = LinearEvidence()
 
 

@@ -1,6 +1,6 @@
 """The paper's experiments and our comparisons, each one command: `surefoot reproduce`.
 
-`cells`: one design on one instance, run once and kept. `paper`: which cells make which figure, and what the paper
+`cells`: one design on one instance, with its regret. `paper`: which cells make which figure, and what the paper
 claims. `report`: the folder with figures, data and report.html. `cost`: what a SafeOpt pull costs.
 """
 

@@ -5,70 +5,40 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
-import multiprocessing
-import os
 import shlex
-import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from .. import plots
 from ..problem import SurefootError
+from ..simulate import simulate_all
+from ..store import MARK, Store
 from . import paper
-from .cells import Cell, Ran, kept, run
+from .cells import Cell, Ran
 from .claims import claims
 from .cost import costs
 from .paper import Plan
 from .report import html
 
-MARK = "run.json"  # a folder with this file in it is ours
 
-
-def reproduce(plan: Plan, out: Path, workers: int = 1, force: bool = False) -> Path:
+def reproduce(plan: Plan, out: Path, workers: int = 1, force: bool = False, cluster: str | None = None) -> Path:
     """Run what is not there yet, draw, and write `out`/report.html. Interrupted, it goes on where it was."""
-    if workers < 1 and workers != -1:
-        raise SurefootError(f"workers must be a whole number of at least 1 (or -1 for every core); got {workers!r}")
     if importlib.util.find_spec("matplotlib") is None:
         raise SurefootError("the figures need matplotlib: pip install 'surefoot[plots]'")
-    folder = _folder(out, force)
-    runs: dict[Cell, Ran] = {}
-    for cell in plan.cells:
-        if (ran := kept(cell, folder)) is not None:
-            runs[cell] = ran
-    missing = [cell for cell in plan.cells if cell not in runs]
-    if missing:
-        _say(f"{len(runs)} of {len(plan.cells)} cells are there already" if runs else f"{len(missing)} cells to run")
-        for ran in _played(missing, os.cpu_count() or 1 if workers == -1 else workers):
-            ran.save(folder)
-            runs[ran.cell] = ran
+    store, cells = Store(out, force), sorted(plan.cells, key=lambda cell: -expected(cell))  # the longest first
+    runs = [cell.run(expected(cell)) for cell in cells]
+    there = sum(store.kept(run).done == run.trials for run in runs)
+    _say(f"{there} of {len(runs)} cells are there already" if there else f"{len(runs)} cells to run")
+    results = simulate_all(runs, workers=workers, cluster=cluster, out=store, progress="lines")
+    ran = {cell: Ran.of(cell, result) for cell, result in zip(cells, results, strict=True)}
     _say("drawing")
-    return _write(plan, {cell: runs[cell] for cell in plan.cells}, out)
+    return _write(plan, {cell: ran[cell] for cell in plan.cells}, out)
 
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _folder(out: Path, force: bool) -> Path:
-    try:
-        if out.exists() and not out.is_dir():
-            raise SurefootError(f"--out must be a folder; {out} is a file")
-        if out.exists() and any(out.iterdir()) and not (out / MARK).exists() and not force:
-            raise SurefootError(f"{out} holds something else; choose another folder, or write into it with --force")
-        (out / "cells").mkdir(parents=True, exist_ok=True)
-        if not (out / MARK).exists():
-            (out / MARK).write_text("{}\n", encoding="utf-8")
-    except OSError as error:
-        raise SurefootError(f"cannot write to {out}: {error.strerror or error}") from error
-    return out / "cells"
-
-
-# Running
 
 
 def expected(cell: Cell) -> int:
@@ -78,93 +48,6 @@ def expected(cell: Cell) -> int:
         per_arm = (18_000 if "lipschitz" in cell.design else 40_000) if drug else 5_500
         return min(per_arm * cell.arms, cell.cap)
     return min(650_000, cell.cap) if name == "safe-lts" else 1_000
-
-
-def _seconds(cell: Cell) -> float:
-    """About how long it takes here: the time of its first pulls times how many there will be."""
-    if expected(cell) <= 1_000:
-        return 1.0
-    first = [run(replace(cell, cap=pulls)).seconds for pulls in (20, 120)]
-    return max((first[1] - first[0]) / 100, 1e-5) * expected(cell)
-
-
-def _played(cells: Sequence[Cell], workers: int) -> Iterator[Ran]:
-    """The cells as they end, the longest begun first; says beforehand how long it will take, then what is left."""
-    took = {cell: _seconds(cell) for cell in cells}
-    order = sorted(cells, key=lambda cell: -took[cell])
-    _say(f"this takes {_span(max(sum(took.values()) / workers, max(took.values())))} with {_count(workers, 'worker')}")
-    processes = multiprocessing.get_context("spawn")  # a fork would inherit the threads of a linear algebra library
-    queue: Any = processes.SimpleQueue()
-    share, began = dict.fromkeys((cell.file for cell in cells), 0.0), time.monotonic()
-    weight, total = {cell.file: took[cell] for cell in cells}, sum(took.values())
-    steps = {cell.file: expected(cell) for cell in cells}
-    with processes.Pool(workers, _share, (queue,)) as pool, _bar(total) as show:
-        waiting = [(cell, pool.apply_async(_play, (cell,))) for cell in order]
-        while waiting:
-            time.sleep(0.05)
-            while not queue.empty():
-                file, pulls = queue.get()
-                share[file] = max(share[file], min(pulls / steps[file], 0.98))
-            ended = [pair for pair in waiting if pair[1].ready()]
-            waiting = [pair for pair in waiting if pair not in ended]
-            for cell, result in ended:
-                share[cell.file] = 1.0
-                yield result.get()
-            done = sum(weight[file] * part for file, part in share.items())
-            left = (time.monotonic() - began) * (total - done) / done if done else sum(took.values())
-            show(done, [f"{c.scenario} d = {c.arms}, {paper.label(c.design)}: done" for c, _ in ended], left)
-
-
-_queue: Any = None
-
-
-def _share(queue: Any) -> None:
-    global _queue
-    _queue = queue
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-
-
-def _play(cell: Cell) -> Ran:
-    return run(cell, lambda pulls, left: _queue.put((cell.file, pulls)))
-
-
-@contextmanager
-def _bar(total: float) -> Iterator[Any]:
-    """Shows what is done: a bar on a terminal, else a line a cell, and one every half minute."""
-    if not sys.stderr.isatty():
-        said = time.monotonic()
-
-        def tell(done: float, lines: list[str], left: float) -> None:
-            nonlocal said
-            if not lines and time.monotonic() > said + 30:
-                lines = [f"{done / total:.0%} done"]
-            for line in lines:
-                said = time.monotonic()
-                _say(f"{line}; {_span(left)} left")
-
-        yield tell
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    columns = BarColumn(), TaskProgressColumn(), TextColumn("{task.description}")
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-
-        def show(done: float, lines: list[str], left: float) -> None:
-            for line in lines:
-                progress.console.print(line, highlight=False)
-            progress.update(task, completed=done, description=f"{_span(left)} left")
-
-        yield show
-
-
-def _span(seconds: float) -> str:
-    return f"about {seconds / 60:.0f} minutes" if seconds >= 90 else f"about {max(seconds, 1):.0f} seconds"
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" + ("" if n == 1 else "s")
 
 
 # Writing

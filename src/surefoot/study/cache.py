@@ -26,7 +26,8 @@ from ..problem import Problem, SurefootError
 from . import checker
 from .checker import THEOREMS, Event
 from .fold import View
-from .watch import Alarm, Sums, Watches
+from .watch import Alarm, Watches
+from .watch_bets import Slopes, Sums
 
 STEP, COHORTS = 20_000, 300  # events, or cohorts, after which it is worth keeping another
 NUMBERS = {("array", "_array_reconstructor"), ("array", "array"), ("numpy", "dtype"), ("numpy", "ndarray")}
@@ -37,6 +38,7 @@ OURS: tuple[Any, ...] = (
     Event,
     Watches,
     Sums,
+    Slopes,
     Alarm,
     checker.Given,
     checker.Shown,

@@ -33,7 +33,6 @@ from typing import Any, NamedTuple
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
 NAN = math.nan
-QUOTE = json.encoder.encode_basestring_ascii
 EFFECT, HARM = 0, 1
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
 SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
@@ -49,6 +48,13 @@ Stakes = Sequence[float | None] | None  # of an arm
 
 class Broken(ValueError):
     """Something that does not follow."""
+
+
+def not_a_number(name: str) -> float:
+    raise Broken(f"{name} is no number that a study may hold")
+
+
+QUOTE, DECODE = json.encoder.encode_basestring_ascii, json.JSONDecoder(parse_constant=not_a_number).decode
 
 
 class Event(NamedTuple):
@@ -68,7 +74,7 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.payload)
+        found: dict[str, Any] = DECODE(self.payload)
         return found
 
     def seal(self) -> str:
@@ -197,6 +203,7 @@ class Record:
         effect, harm = data.get("effect"), data.get("harm")
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
         need(event.reason is not None or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
+        need(all(map(math.isfinite, data.values())), subject, "has a reading that is not finite")
         if given.blocks:
             self._told_block(subject, data)
         if harm is not None:
@@ -235,6 +242,7 @@ class Record:
         true = data["was"] and all(was[key] == x for key, x in data["was"].items())
         need(event.reason and true, "a correction has a reason, and says what was told before")
         need(self.plausible(data) or data.get("confirmed"), subject, "is not plausible, and nobody confirmed it")
+        need(all(math.isfinite(data.get(key, 0.0)) for key in was), subject, "has a reading that is not finite")
         block |= {key: data[key] for key in block if key in data}
         need(block.get("n", 1) >= 1, subject, "is a block: it needs an n of at least 1")
         self.effect[subject], self.harm[subject], dose = (data.get(key, was[key]) for key in ("effect", "harm", "dose"))
@@ -566,7 +574,11 @@ class Staged(Theorem):
         self.union = self.d if problem["shape"] == "linear" else 1
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Any]) -> None:
-        first = min((staked[1] for staked in stakes if staked), default=math.inf)
+        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
+        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
+        numbers = staked[1::2]
+        need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
+        first = min(numbers, default=math.inf)
         self.shown = {
             (number, arm): x
             for (number, arm), x in self.shown.items()
@@ -985,7 +997,7 @@ class SurefootMonotonic(Joint):
                 came, self.ceiling - slope * max(rung - dose, 0.0), guess, -1
             )
         goal = math.log(self.d / (0.35 * self.delta))
-        passed = next((j for j, x in enumerate(rungs) if x < goal), self.RUNGS)
+        passed = next((j for j, x in enumerate(rungs) if not x >= goal), self.RUNGS)
         self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
         self.regrid(arm, passed, 1.0)
 
@@ -1145,7 +1157,7 @@ def check(events: Sequence[Event], head: str | None = None) -> dict[str, Any]:
     for event in events[: broken[0] - 1 if broken else None]:
         try:
             admit(record, event, event.data)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
             broken = event.seq, f"event {event.seq} ({event.kind}) does not follow from those before it: {error}"
             break
     if broken or not events:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..problem import SurefootError
 from .fold import Assignment
 
 if TYPE_CHECKING:
@@ -28,11 +29,23 @@ class Desk:
         """Those that are reserved for this site and have no reading yet."""
         return [_brief(a) for a in self._study.ask(site=self.site)]
 
+    def awaiting(self) -> list[dict[str, Any]]:
+        """Those of this site whose effect is due."""
+        return [_brief(a) for a in self._study.awaiting(site=self.site)]
+
     def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
+        self.check(id)
         self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
 
     def void(self, id: str, reason: str) -> None:
+        self.check(id)
         self._study.void(id, reason, actor=self.actor)
+
+    def check(self, *ids: Any) -> None:
+        """Whether these are reserved for this site; about others it says nothing."""
+        wrong = self._study.look(lambda view: [id for id in ids if view.reserved.get(view.subject(id)) != self.site])
+        if wrong:
+            raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
 
 
 def _brief(a: Assignment) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class View(Record):
         self.reserved: dict[int, str] = {}  # subject -> for whom
         self.keys: dict[str, str] = {}  # of requests -> payload
         self.actors: set[str] = set()
+        self.reader = ""  # who told or corrected the last reading
+        self.alarmed: set[str] = set()  # whose reading made a watch pause the study
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
         self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
@@ -65,16 +67,26 @@ class View(Record):
 
     # Events that are in the journal
     def follow_up(self, events: Iterable[Event]) -> View:
-        """Take events from the journal, each with its seal."""
+        """Take events from the journal, each with its seal; first, where something is known, the last that is."""
+        known = self.seq
         for event in events:
             if event.seal() != event.hash:
                 raise Broken(f"event {event.seq} was changed: its content does not have its hash")
-            self.take(event)
+            if known:
+                need(
+                    (event.seq, event.hash) == (known, self.hash), "event", known, "is not the one that was read before"
+                )
+                known = 0
+            else:
+                self.take(event)
+        need(not known, "event", known, "is gone: it was there before")
         return self
 
     def take(self, event: Event, data: dict[str, Any] | None = None) -> None:
         super().take(event, data)
         self.actors.add(event.actor)
+        if event.kind in ("told", "corrected"):
+            self.reader = event.actor
         if event.key is not None:
             self.keys[event.key] = event.payload
 
@@ -149,16 +161,18 @@ class View(Record):
     def _paused(self, event: Event, data: dict[str, Any]) -> None:
         super()._paused(event, data)
         self._warned(event, data)
+        if data.get("by") == "watch":
+            self.alarmed.add(self.reader)
 
     def _resumed(self, event: Event, data: dict[str, Any]) -> None:
         own = self.lifts_own_alarm(event.actor) and len(self.actors | {event.actor}) > 1
         need(not own, event.actor, "lifted a pause that followed from a reading of their own")
         super()._resumed(event, data)
+        self.alarmed.clear()
 
     def lifts_own_alarm(self, actor: str) -> bool:
         """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
-        by = (e.actor for e in self.paused if e.kind == "paused" and e.data.get("by") == "watch")
-        return self.setup["lift"] == "another" and actor in by
+        return self.setup["lift"] == "another" and actor in self.alarmed
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:

@@ -100,6 +100,36 @@ class Journal:
         with self._reading() as connection:
             yield from read(connection, study, after)
 
+    def head(self, study: str) -> tuple[int, str, str] | None:
+        """Number, hash and time of the last event. It touches nothing else, so it may be asked often."""
+        with self._explained("read"):
+            self._same_file()
+            with self.engine.connect() as connection:
+                found = last(connection, study)
+                connection.rollback()
+        return tuple(found) if found else None
+
+    def page(
+        self, study: str, before: int | None = None, most: int = 100, kind: str | None = None, words: str | None = None
+    ) -> list[Event]:
+        """The last events before one, newest first; of a kind, with words in the actor, the reason or the content."""
+        c, some = events.c, sa.select(events).where(events.c.study == study)
+        if before is not None:
+            some = some.where(c.seq < before)
+        if kind:
+            some = some.where(c.kind == kind)
+        if words:
+            some = some.where(sa.or_(*(x.icontains(words, autoescape=True) for x in (c.actor, c.reason, c.payload))))
+        with self._reading() as connection:
+            return [Event._make(row) for row in connection.execute(some.order_by(c.seq.desc()).limit(most)).all()]
+
+    def counts(self, study: str, after: int = 0) -> dict[str, int]:
+        """How many events of each kind came after one."""
+        c = events.c
+        some = sa.select(c.kind, sa.func.count()).where((c.study == study) & (c.seq > after)).group_by(c.kind)
+        with self._reading() as connection:
+            return {kind: int(n) for kind, n in connection.execute(some).all()}
+
     def event(self, study: str, seq: int) -> Event | None:
         with self._reading() as connection:
             return one(connection, study, seq)

@@ -7,7 +7,7 @@ import getpass
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from ..problem import SurefootError
 from . import cache
@@ -17,6 +17,8 @@ from .published import digest_of
 from .rows import Transaction
 from .text import line
 from .verify import WRONG
+
+Seen = TypeVar("Seen")
 
 
 class Unsound(SurefootError):
@@ -41,14 +43,21 @@ class Live:
             self._remember()
             return self._view
 
+    def look(self, at: Callable[[View], Seen]) -> Seen:
+        """What a function sees in the view, while no other thread changes it. It must be quick, and change nothing."""
+        with self._lock:
+            return at(self.view)
+
     def _catch_up(self, source: Any) -> None:
         """Take in what is new; each event's seal is checked, and that it is the next."""
         of = (self.name,) if source is self.journal else ()
+        if not of and self._view.seq and (source.seq, source.hash) == (self._view.seq, self._view.hash):
+            return
         try:
             with no_collecting():
                 if not self._view.seq:
                     self._view = self._remembered(source, *of) or View()
-                self._view.follow_up(source.each(*of, self._view.seq))
+                self._view.follow_up(source.each(*of, max(self._view.seq - 1, 0)))
         except BaseException as error:
             self._view = View()
             if not isinstance(error, WRONG) or type(error) is SurefootError:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, Literal
 
+from ..checks import html_table
 from ..designs import Design, make
 from ..designs.base import Verdict
 from ..designs.compose import Composed
@@ -35,7 +37,28 @@ class Study(Live):
     Every command reads what is new in the journal, checks, and adds its events in one transaction: when it returns,
     they are on disk; when it raises, nothing was changed (or it says that this is unknown: then send it again, it will
     not double). `actor` says who does it; what is given here serves where a command has none.
+
+    Examples
+    --------
+    >>> from surefoot import Study, case
+    >>> problem, _ = case("paper-linear", 2)
+    >>> study = Study.create("trial.db", "headache", problem, actor="site 1", seed=1)
+    >>> first = study.ask()[0]
+    >>> first.dose
+    0.1
+    >>> study.tell(first.id, effect=0.2, harm=0.1)
+    >>> study
+    <Study 'headache': running, 1 reading, surefoot-linear>
     """
+
+    def __repr__(self) -> str:
+        status = self.status()
+        readings = f"{status['readings']:,} reading{'s' * (status['readings'] != 1)}"
+        return f"<Study {self.name!r}: {self.verdict().endings()[0]}, {readings}, {self.view.design.label}>"
+
+    def _repr_html_(self) -> str:
+        verdict = self.verdict()
+        return html_table({name: verdict.reason(arm) for arm, name in enumerate(self.view.problem.names)})
 
     @classmethod
     def create(
@@ -134,10 +157,11 @@ class Study(Live):
                 )
             return self._view.assignments(limit, site)
 
-    def awaiting(self) -> list[Assignment]:
-        """The assignments whose harm was told and whose effect is due."""
+    def awaiting(self, *, site: str | None = None) -> list[Assignment]:
+        """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
-            return self.view.awaiting()
+            view = self.view
+            return [a for a in view.awaiting() if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
         with self._lock:
@@ -179,7 +203,9 @@ class Study(Live):
         with self._writing(actor) as add:
             self._tell(add, row)
 
-    def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]], *, actor: str | None = None) -> int:
+    def tell_many(
+        self, rows: str | Path | TextIOBase | Iterable[Mapping[str, Any]], *, actor: str | None = None
+    ) -> int:
         """Readings from a CSV file, a table of rows (mappings) or a data frame: all of them or, if one is wrong, none.
 
         Columns: id, effect, harm, and if wanted dose, key and confirm; of blocks n and the others of `tell`. Returns

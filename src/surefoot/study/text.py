@@ -77,10 +77,18 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def table(rows: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of readings with a name each for error messages."""
+def table(rows: str | Path | io.TextIOBase | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of readings with a name each for error messages: from the path of a CSV file, an open one, or a table."""
+    if isinstance(rows, io.TextIOBase):
+        yield from _parsed("the table", rows)
+        return
     if isinstance(rows, (str, Path)):
-        yield from _from_csv(file(rows))
+        path = file(rows)
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as opened:
+                yield from _parsed(str(path), opened)
+        except OSError as error:
+            raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error
         return
     if hasattr(rows, "to_dict"):  # a data frame
         rows = rows.to_dict("records")
@@ -93,35 +101,29 @@ def table(rows: str | Path | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str,
     yield from ((f"row {k}", dict(row)) for k, row in enumerate(found, 1))
 
 
-def _from_csv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parsed(path: str, opened: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            head = [name.strip() for name in next(reader, [])]
-            for what, names in (
-                ("lacks the column", [n for n in COLUMNS[:3] if n not in head and f"{n}_mean" not in head]),
-                ("has a column that means nothing here:", [n for n in head if n not in COLUMNS]),
-                ("has a column twice:", sorted({n for n in head if head.count(n) > 1})),
-            ):
-                if names:
-                    raise SurefootError(
-                        f"{path} {what} {', '.join(map(repr, names))}; columns are {', '.join(COLUMNS)}"
-                    )
-            for cells in reader:
-                if not cells:
-                    continue
-                row: dict[str, Any] = dict(zip(head, (c.strip() or None for c in cells), strict=False))
-                if len(cells) != len(head):
-                    row = {"id": f"{len(cells)} cells instead of {len(head)}"}
-                for name in ("effect", "harm", "dose", *BLOCK):
-                    if row.get(name) is not None:
-                        with suppress(ValueError):  # else it is told as it stands, and refused with its name
-                            row[name] = float(row[name])
-                yield f"line {reader.line_num}", row
-    except (OSError, ValueError) as error:
+        reader = csv.reader(opened, strict=True)
+        head = [name.strip() for name in next(reader, [])]
+        for what, names in (
+            ("lacks the column", [n for n in COLUMNS[:3] if n not in head and f"{n}_mean" not in head]),
+            ("has a column that means nothing here:", [n for n in head if n not in COLUMNS]),
+            ("has a column twice:", sorted({n for n in head if head.count(n) > 1})),
+        ):
+            if names:
+                raise SurefootError(f"{path} {what} {', '.join(map(repr, names))}; columns are {', '.join(COLUMNS)}")
+        for cells in reader:
+            if not cells:
+                continue
+            row: dict[str, Any] = dict(zip(head, (c.strip() or None for c in cells), strict=False))
+            if len(cells) != len(head):
+                row = {"id": f"{len(cells)} cells instead of {len(head)}"}
+            for name in ("effect", "harm", "dose", *BLOCK):
+                if row.get(name) is not None:
+                    with suppress(ValueError):  # else it is told as it stands, and refused with its name
+                        row[name] = float(row[name])
+            yield f"line {reader.line_num}", row
+    except (csv.Error, ValueError) as error:
         if isinstance(error, SurefootError):
             raise
-        said = f"cannot read {path}: {error.strerror or error}" if isinstance(error, OSError) else ""
-        raise SurefootError(said or f"{path} is not a CSV file: {error}") from error
-    except csv.Error as error:
         raise SurefootError(f"{path} is not a CSV file: {error}") from error

@@ -15,7 +15,7 @@ from .fold import View
 from .requests import reading
 from .watch import DIGEST
 
-WRONG = (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError, ZeroDivisionError, OverflowError)
+WRONG = (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
 def check(

@@ -1,20 +1,22 @@
 """Assumption watches: anytime-valid tests on the recorded readings that can only pause a study, never move it.
 
-All of them together ever fire in a study that keeps to its assumptions with probability at most `level`, a fifth of it
-each for `start`, `certified`, the shape (`falling`, `steep`, `line`), `noise` and `drift`. Each is a wealth made of
-bets against the assumption (Ville): it may be looked at as often as one wants.
+All of them together ever fire in a study that keeps to its assumptions with probability at most `level`: a fifth of it
+each for `start` and `certified`, two for the shape (`falling`, `steep`, `line`), a tenth each for `noise` and `drift`.
+Each is a wealth made of bets against the assumption (Ville): it may be looked at as often as one wants.
 
 With ordered levels nothing is known of distances: `start` looks at the first level alone, and `certified` is left out,
 since a level may be given that is one above those certified.
 
 - A bound that is known: under the assumption a reading at dose a has a mean of at most b(a). All readings of an arm are
   bet to be above. Which doses count is mixed over: those from a band on, or up to one.
-- A number m that is not known (a slope, a mean, the harm at a dose): readings at lower doses are bet to be on one side
-  of it, those at higher doses on the other. The product is a fair bet at the true m; it counts as evidence what it
-  comes to at the least favourable m.
+- A number m that is not known (a mean, the harm at a dose): readings at lower doses are bet to be on one side of it,
+  those at higher doses on the other. The product is a fair bet at the true m; it counts as evidence what it comes to at
+  the least favourable m.
+- A slope that is not known: `Slopes`, where it cancels. Most of the stake is that harm per dose rises, which is
+  what makes doses unsafe; then that the effect per dose falls; the rest is on the two other ways.
 
-Half of each stake is on single arms, half on the product over all arms: an assumption that is wrong in one is often
-wrong in all, and then many readings that say little each come to much.
+Half of each stake is on single arms, half on all of them together: an assumption that is wrong in one is often wrong in
+all, and then many readings that say little each come to much.
 
 An arm's readings are taken in the order of assignment: it does not matter in which order they arrive. Where one is
 missing those after it count only for the two tests of known bounds, the missing one being taken at its lowest: 0 if
@@ -33,17 +35,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..problem import Problem
+from .watch_bets import ODDS, Slopes, Sums, mean, noise_evidence, one_or_all, one_sided, pair, running
 
 if TYPE_CHECKING:
     from .checker import Given, Record
 
-DIGEST = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # another version may see what this one does not
 BANDS = 8  # of doses above the start dose; the start dose is band 0
-RHO = (10.0, 200.0, 4000.0)  # pulls (at the start dose) after which a mixture is tightest; they share a stake
-TILTS = np.array([0.1, 0.3, 0.6, 0.9])  # of the noise test
-ODDS = [2.0 * 2.0**-k for k in range(7)]  # bets on binary readings, in log odds
 MISSING = 8  # readings of an arm that may be held back before nothing is said
 READINGS = ("effect", "harm")
+LINE = ((1, 1, 0.6), (0, -1, 0.2), (1, -1, 0.1), (0, 1, 0.1))  # reading, whether it rises per dose, share of level
+SHARES = {"start": 0.2, "certified": 0.2, "noise": 0.1, "drift": 0.1}  # of the level; the rest is the shape's
+HERE = Path(__file__)
+DIGEST = hashlib.sha256(  # another version may see what this one does not
+    b"".join(file.read_bytes() for file in (HERE, HERE.with_name("watch_bets.py")))
+).hexdigest()
 
 WATCHES = {
     "start": "harm at the start dose is above the limit",
@@ -67,30 +72,13 @@ class Alarm(NamedTuple):
     message: str
 
 
-class Sums(NamedTuple):
-    """Over readings x at doses a."""
-
-    n: float = 0.0
-    a: float = 0.0
-    aa: float = 0.0
-    x: float = 0.0
-    ax: float = 0.0
-
-    def plus(self, other: Sums) -> Sums:
-        return Sums(*map(sum, zip(self, other, strict=True)))
-
-    @classmethod
-    def of(cls, n: float, dose: float, x: float) -> Sums:
-        return cls(n, n * dose, n * dose * dose, x, x * dose)
-
-
 class Watches:
     """Sums by arm and reading; `update` takes in what is new, `alarms` looks at the arms that changed."""
 
     def __init__(self, problem: Problem, level: float):
         d = len(problem.arms)
         self.problem = problem
-        self.level = dict.fromkeys(WATCHES, level / 5)
+        self.level = {name: SHARES.get(name, 0.4) * level for name in WATCHES}
         # a sigma that is not known says nothing: no bet on such a reading ever wins
         self.sigma = [noise.scale if noise.known else math.inf for noise in problem.noises]
         self.binary = [noise.binary for noise in problem.noises]
@@ -105,11 +93,10 @@ class Watches:
         self.known: list[dict[Any, float]] = [{} for _ in range(d)]  # what was seen then
         self.alarmed: list[Alarm] = []
         splits = [(r, j) for r in range(2) for j in range(BANDS)]
-        self.keys: list[Key] = [("line", r, j, sign) for r, j in splits for sign in (1, -1)]
-        if problem.shape != "linear":
-            self.keys = [("falling", r, j, -1) for r, j in splits]
+        self.keys: list[Key] = [("falling", r, j, -1) for r, j in splits] if problem.shape != "linear" else []
         if problem.shape == "monotonic":
             self.keys += [("steep", 1, j, 1) for j in range(BANDS)]
+        self.slopes = Slopes(self.edges, problem.starts, self.sigma) if problem.shape == "linear" else None
         self.touched: set[int] = set()
         self.places: tuple[Any, list[list[int]]] = (None, [])  # the subjects of each arm of one cohort
 
@@ -137,6 +124,8 @@ class Watches:
             band = int(np.searchsorted(self.edges[arm], dose))
             for r, values in enumerate((record.effect, record.harm)):
                 self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
+                if self.slopes:
+                    self.slopes.add_block(arm, r, dose, block["n"], values[subject])
                 if (spread := block.get(f"{READINGS[r]}_spread")) is not None:
                     self.noise[arm, r] += block["n"] - 1, spread
             self.touched.add(arm)
@@ -163,14 +152,16 @@ class Watches:
 
         fresh = read(old, new)
         fresh = fresh[~np.isnan(fresh)]
+        if self.slopes:
+            self.slopes.add(arm, r, dose, fresh)
         bands = self.bands[arm][r]
         bands[band] = bands[band].plus(Sums.of(len(fresh), dose, float(fresh.sum())))
         pairs = read(old - old % 2, new - new % 2)
-        _pair(self.noise[arm, r], pairs[::2], pairs[1::2], 2)
+        pair(self.noise[arm, r], pairs[::2], pairs[1::2], 2)
         h = given.n[arm] // 2  # for the drift, place j of the first half goes with place j of the second
         begin, end = max(old - h, 0), min(new - h, h)
         if end > begin:
-            _pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
+            pair(self.drift[arm, r], read(begin, end), read(begin + h, end + h), 1)
 
     def _subjects(self, given: Given) -> list[list[int]]:
         """Of each arm of a cohort, in the order of assignment."""
@@ -220,24 +211,28 @@ class Watches:
     def _look(self, arm: int) -> dict[Any, float]:
         """Log of an arm's wealth in each test; of those with a number that is not known, at most that."""
         found: dict[Any, float] = {"start": self._start(arm), "certified": self._certified(arm)}
-        groups = [(_running(bands), _running(bands[::-1])) for bands in self.bands[arm]]
+        groups = [(running(bands), running(bands[::-1])) for bands in self.bands[arm]]
         return found | {key: self._contrast(arm, key, groups[key[1]], True) for key in self.keys}
 
     def _joint(self) -> Iterator[Alarm]:
         """Half of the stake is on one arm, half on all of them: the product of their bets."""
         for watch in ("start", "certified"):
             found = [known.get(watch, 0.0) for known in self.known]
-            if _one_or_all(found) >= math.log(1 / self.level[watch]):
+            if one_or_all(found) >= math.log(1 / self.level[watch]):
                 arm = found.index(max(found))
                 yield self._alarm(watch, arm, 1, self._words(watch, arm))
-        goal = math.log(len(self.keys) / self.level["line"])
+        for r, sign, share in LINE if self.slopes else ():
+            log, arm, j = self.slopes.evidence(r, sign) if self.slopes else (0.0, 0, 0)
+            if log >= math.log(1 / (share * self.level["line"])):
+                yield self._alarm("line", arm, r, self._words(("line", r, j, sign), arm))
+        goal = math.log(max(len(self.keys), 1) / self.level["falling"])
         for key in self.keys:
             most = [known.get(key, 0.0) for known in self.known]
             if max(most) < goal and sum(most) < goal:
                 continue
             each = [bands[key[1]] for bands in self.bands]
-            found = [self._contrast(arm, key, (_running(b), _running(b[::-1])), False) for arm, b in enumerate(each)]
-            if _one_or_all(found) >= goal:
+            found = [self._contrast(arm, key, (running(b), running(b[::-1])), False) for arm, b in enumerate(each)]
+            if one_or_all(found) >= goal:
                 arm = found.index(max(found))
                 yield self._alarm(key[0], arm, key[1], self._words(key, arm))
 
@@ -250,7 +245,7 @@ class Watches:
                 yield self._alarm("noise", arm, r, f"{said}, declared {self.sigma[r]:.4g}")
             pairs, change = self.drift[arm, r].tolist()
             both = [one_sided(sign * change / self.sigma[r], pairs, 1.0) for sign in (1, -1)]
-            if pairs and _mean(both) >= math.log(2 * d / self.level["drift"]):
+            if pairs and mean(both) >= math.log(2 * d / self.level["drift"]):
                 by = change * math.sqrt(2) / pairs
                 yield self._alarm(
                     "drift", arm, r, f"{reading} changes over time: by about {by:+.3g} within half a cohort"
@@ -269,38 +264,33 @@ class Watches:
     def _start(self, arm: int) -> float:
         """Harm at the start dose is at most the limit, so at dose a at most a limit/start, or limit + K (a - start)."""
         p, it = self.problem, self.problem.arms[arm]
-        groups = _running(self._harms(arm))
+        groups = running(self._harms(arm))
         if p.shape == "linear":
-            return _mean([self.wealth(arm, 1, s, 0.0, p.limit / it.start, 1) for s in (groups[0], groups[-1])])
+            return mean([self.wealth(arm, 1, s, 0.0, p.limit / it.start, 1) for s in (groups[0], groups[-1])])
         if p.shape == "levels":
             return self.wealth(arm, 1, groups[0], p.limit, 0.0, 1)
-        return _mean([self.wealth(arm, 1, s, p.limit - it.lipschitz * it.start, it.lipschitz, 1) for s in groups])
+        return mean([self.wealth(arm, 1, s, p.limit - it.lipschitz * it.start, it.lipschitz, 1) for s in groups])
 
     def _certified(self, arm: int) -> float:
         """Harm at doses that were certified is at most limit + slack."""
         if self.problem.shape == "levels":
             return 0.0
-        groups = _running(self._harms(arm)[::-1])
-        return _mean([self.wealth(arm, 1, s, self.problem.ceiling, 0.0, 1) for s in groups])
+        groups = running(self._harms(arm)[::-1])
+        return mean([self.wealth(arm, 1, s, self.problem.ceiling, 0.0, 1) for s in groups])
 
     def _contrast(self, arm: int, key: Key, groups: tuple[list[Sums], list[Sums]], quick: bool) -> float:
         """Log of the wealth that readings above a dose are higher (lower) than those up to it say, at the least
-        favourable m: m a is the mean in the linear shape, else m, or for `steep` m + K (a - the dose). If `quick`, at
-        an m that is nearly so."""
+        favourable m: that is the mean, or for `steep` m + K (a - the dose). If `quick`, at an m that is nearly so."""
         watch, r, j, sign = key
         edge, l, h = float(self.edges[arm][j]), groups[0][j], groups[1][BANDS - j - 1]
         if not l.n or not h.n:
             return 0.0
-        linear, K = watch == "line", self.problem.arms[arm].lipschitz if watch == "steep" else 0.0
+        K = self.problem.arms[arm].lipschitz if watch == "steep" else 0.0
 
         def total(m: float) -> float:
-            fixed, slope = (0.0, m) if linear else (m - K * edge, K)
-            return self.wealth(arm, r, l, fixed, slope, -sign) + self.wealth(arm, r, h, fixed, slope, sign)
+            return sum(self.wealth(arm, r, s, m - K * edge, K, side) for s, side in ((l, -sign), (h, sign)))
 
-        if linear:
-            (a, va), (b, vb) = ((s.ax / s.aa, s.aa) for s in (l, h))
-        else:
-            (a, va), (b, vb) = (((s.x - K * (s.a - edge * s.n)) / s.n, s.n) for s in (l, h))
+        (a, va), (b, vb) = (((s.x - K * (s.a - edge * s.n)) / s.n, s.n) for s in (l, h))
         begin, end = min(a, b), max(a, b)
         for _ in range(0 if quick else 40):  # the sum is convex in m
             one, two = begin + 0.382 * (end - begin), begin + 0.618 * (end - begin)
@@ -309,7 +299,7 @@ class Watches:
 
     def _words(self, key: Any, arm: int) -> str:
         p, it = self.problem, self.problem.arms[arm]
-        every = _running(self._harms(arm))
+        every = running(self._harms(arm))
         if key == "start":
             s = every[-1] if p.shape == "linear" else next(s for s in every if s.n)
             mean = it.start * s.ax / s.aa if p.shape == "linear" else s.x / s.n
@@ -318,7 +308,9 @@ class Watches:
             s = next(s for s in reversed(self._harms(arm)) if s.n)
             return f"harm at doses of about {s.a / s.n:.4g} is about {s.x / s.n:.4g}, and {p.ceiling:.4g} is allowed"
         watch, r, j, _ = key
-        l, h = _running(self.bands[arm][r])[j], _running(self.bands[arm][r][::-1])[BANDS - j - 1]
+        l, h = running(self.bands[arm][r])[j], running(self.bands[arm][r][::-1])[BANDS - j - 1]
+        if not h.n:  # none were given more: a slope below 0
+            return f"{READINGS[r]} per dose is about {l.ax / l.aa:.4g}"
         was, now = (s.ax / s.aa if watch == "line" else s.x / s.n for s in (l, h))
         what = f"{READINGS[r]} per dose" if watch == "line" else READINGS[r]
         edge = self.edges[arm][j] if it.labels is None else math.floor(self.edges[arm][j])
@@ -332,53 +324,11 @@ class Watches:
         if self.binary[r]:
             q = min(max((fixed * s.n + slope * s.a) / s.n, 0.0), 1.0)  # the product is least where all are at one dose
             logs = [sign * g * s.x - s.n * math.log1p(q * math.expm1(sign * g)) for g in ODDS]
-            return _mean(logs)
+            return mean(logs)
         if self.problem.shape == "linear" and not fixed:  # weighted by the dose: more of it tells more of a slope
             unit = self.problem.arms[arm].start ** 2
             return one_sided(sign * (s.ax - slope * s.aa) / self.sigma[r], s.aa, unit)
         return one_sided(sign * (s.x - fixed * s.n - slope * s.a) / self.sigma[r], s.n, 1.0)
-
-
-def _one_or_all(logs: Sequence[float]) -> float:
-    return _mean([_mean(logs), math.fsum(logs)])
-
-
-def one_sided(s: float, v: float, unit: float) -> float:
-    """Robbins' normal mixture, one-sided: s a sum of 1-sub-Gaussian mean-0 terms with weights, v of their squares."""
-    logs = []
-    for rho in RHO:
-        all_, z = v + rho * unit, s / math.sqrt(v + rho * unit)
-        tail = math.log(0.5 * math.erfc(-z / math.sqrt(2))) if z > -30 else -0.5 * z * z - math.log(-z * 2.5066282746)
-        logs.append(0.5 * math.log(4 * rho * unit / all_) + 0.5 * z * z + tail)
-    return _mean(logs)
-
-
-def _mean(logs: Sequence[float]) -> float:
-    """The log of the mean of exponentials."""
-    top = max(logs)
-    return top + math.log(math.fsum(math.exp(x - top) for x in logs) / len(logs))
-
-
-def _running(bands: Sequence[Sums]) -> list[Sums]:
-    found, total = [], Sums()
-    for s in bands:
-        total = total.plus(s) if s.n else total
-        found.append(total)
-    return found
-
-
-def _pair(into: Any, a: Any, b: Any, power: int) -> None:
-    """Add to a number of pairs and a sum; a pair's difference / sqrt(2) has mean 0 and the sigma of one reading."""
-    difference = b - a
-    difference = difference[~np.isnan(difference)] / math.sqrt(2)
-    into[0] += len(difference)
-    into[1] += (difference**power).sum()
-
-
-def noise_evidence(pairs: float, squares: float) -> float:
-    """The log of a supermartingale: a 1-sub-Gaussian mean-0 D has E exp(s D^2/2) <= (1 - s)^(-1/2); mixed over s."""
-    logs = TILTS * squares / 2 + pairs * np.log1p(-TILTS) / 2
-    return _mean(logs.tolist())
 
 
 def _edges(problem: Problem, arm: int) -> Any:

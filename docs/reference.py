@@ -1,0 +1,163 @@
+"""The reference pages that come out of the code: designs, the command line, the problem file, JSON, the API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import surefoot
+from surefoot import CASES, Characteristics, case, make, schema, simulate
+from surefoot.cli import app
+from surefoot.designs import DESIGNS
+from surefoot.designs.compose import Composed
+
+# When to use which: the words that no code can say
+WHEN = {
+    "surefoot-linear": "Effect and harm grow in proportion to the dose, through 0. The first choice there.",
+    "surefoot-monotonic": "Any curves that never fall, and a bound on how fast harm rises. The first choice with doses.",
+    "surefoot-levels": "A few ordered levels, nothing known of distances: dose levels, ramp-up stages. Needs no constant.",
+    "safebai-linear": "The paper's Algorithm 1, to compare with, or where its proof is the one that was agreed on.",
+    "safebai-monotonic": "The paper's Algorithm 2, likewise.",
+    "safeopt": "A Gaussian process and its kernel are believed. No promise of ours; to compare with.",
+    "stageopt": "As safeopt, first expanding and then optimising. To compare with.",
+    "safe-lts": "Made for small regret, not for an answer. To compare with.",
+    "oracle": "Not a design: what it would cost if every largest safe dose were known.",
+    "unconstrained": "Not a design for people: what it would cost if harm were no matter.",
+    "track-and-stop": "The best arm where harm is no matter: how far our bounds are from the best known ones.",
+    "boin": "What dose-finding trials use: a target rate, one drug after the other. No error probability.",
+    "three-plus-three": "What many trials still use.",
+}
+API = {
+    "What you know": ["surefoot.Problem", "surefoot.Arm", "surefoot.Noise", "surefoot.load", "surefoot.SurefootError"],
+    "What is hidden": ["surefoot.Scenario", "surefoot.case"],
+    "Designs": ["surefoot.Design", "surefoot.Policy", "surefoot.Cohort", "surefoot.Outcome", "surefoot.Verdict",
+                "surefoot.make", "surefoot.register"],
+    "Simulations": ["surefoot.simulate", "surefoot.Result", "surefoot.Characteristics"],
+    "Live studies": ["surefoot.Study"],
+    "Pictures": ["surefoot.plots.story", "surefoot.plots.responses", "surefoot.plots.pulls", "surefoot.plots.regret",
+                 "surefoot.plots.scenarios"],
+}  # fmt: skip
+METHODS = {
+    "surefoot.Study": "create open ask awaiting assign give_back tell tell_many correct void pause resume stop status verdict log "
+    "certificate verify checkpoint preview forecast export backup",
+    "surefoot.Problem": "but to_toml load ceiling", "surefoot.Scenario": "truth violations to_toml",
+    "surefoot.Design": "start ask tell verdict recommendation guarantee options but label",
+    "surefoot.Policy": "choose stakes begin remember", "surefoot.Verdict": "endings reason guess",
+    "surefoot.Result": "trials wrong unsafe", "surefoot.Characteristics": "to_dict rows",
+}  # fmt: skip
+
+
+def write_pages(folder: Path) -> None:
+    """All of them, as Markdown; a page that has not changed is left alone."""
+    folder.mkdir(exist_ok=True)
+    pages = {
+        "designs": designs(),
+        "cli": cli(),
+        "problem-file": problem_file(),
+        "json": answers(),
+        "api": api(),
+        "more": more(folder.parent),
+    }
+    for name, text in pages.items():
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def designs() -> str:
+    lines = ["# Designs", "", "`surefoot designs` lists them, those of other packages too. With a theorem: no unsafe dose and the "
+             "right arm, at 1 - delta ([proofs](../guarantees.md)). Costs are in [how many pulls](../cost.md).", ""]  # fmt: skip
+    for name, kind in DESIGNS.items():
+        if not kind.__module__.startswith("surefoot."):
+            continue
+        design = kind()
+        theorem = design.evidence.theorem if isinstance(design, Composed) else f"{name}/1"
+        lines += [f"## {name}", "", " ".join((kind.__doc__ or "").split()), "", "| | |", "|---|---|",
+                  f"| shape | {kind.shape} |", f"| theorem | {f'`{theorem}`' if design.guarantee else 'none: for simulations'} |",
+                  f"| when | {WHEN.get(name, '')} |",
+                  f"| options | {', '.join(f'`{k}` ({v})' for k, v in design.options.items()) or 'none'} |",
+                  f"| runs on a GPU | {'yes' if kind.portable else 'no: NumPy alone'} |", ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+def cli() -> str:
+    from surefoot.study.cli import app as live
+
+    lines = ["# Command line", "", "Exit codes: 0 done, 1 a promise was not kept, 2 something to correct, 130 interrupted. "
+             "`surefoot --install-completion` makes the tab key work.", ""]  # fmt: skip
+    for prog, it in (("surefoot", app), ("surefoot study", live)):
+        command: Any = typer.main.get_command(it)
+        for name, sub in sorted(command.commands.items()):
+            about = (sub.help or "").split("\n\n")[0].replace("\n", " ")
+            lines += [f"## {prog} {name}", "", about, "", "| | |", "|---|---|"]
+            for parameter in sub.params:
+                if parameter.param_type_name == "argument":
+                    lines.append(
+                        f"| `{parameter.metavar or parameter.name}` | {getattr(parameter, 'help', '') or ''} |"
+                    )
+                elif "--help" not in parameter.opts:
+                    usual = parameter.default if isinstance(parameter.default, (int, float, str)) else None
+                    usual = None if usual is False or usual is None else f" ({usual} by default)"
+                    names = ", ".join(f"`{opt}`" for opt in parameter.opts)
+                    lines.append(f"| {names} | {(parameter.help or '').replace('|', '/')}{usual or ''} |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def problem_file() -> str:
+    head = ["# The problem file", "", "TOML. A *problem* file says what the experimenter knows; with curves it is a *scenario* file, "
+            "which can be simulated too. `surefoot new FILE` writes one, `surefoot schema` prints its JSON Schema (for "
+            "editors: with Even Better TOML, put `#:schema ./surefoot.schema.json` on the first line). A file with mistakes "
+            "is told all of them at once, with lines.", ""]  # fmt: skip
+    return "\n".join(head) + schema.page() + "\n"
+
+
+def answers() -> str:
+    """What `--json` prints: the keys of a small run of each."""
+    table = Characteristics(simulate(*case("paper-linear", 2), make("safebai-linear"), 2, progress=False)).to_dict()
+    shown = json.dumps(table | {"seconds": 0.1}, indent=2)
+    one = {"name": "...", "about": "...", "arms": 10, "scales": True, "claim": True, "shape": "linear"}
+    rows = {
+        "simulate": "one object as below; of several scenarios `{\"scenarios\": [...]}`",
+        "compare": '`{"scenario": ..., "designs": [as simulate, ...]}`; of several scenarios a list of these',
+        "check": '`{"trials", "seed", "broken", "rows": [as simulate, and "claim"]}`',
+        "theory": "bounds, each with `pulls`, `by`, `holds`, or `why` it is not stated; and `arms`",
+        "scenarios": f"`{json.dumps({'scenarios': [one]})}`",
+        "designs": '`{"designs": [{"name", "shape", "guarantee", "about", "options", "from"}], "policies": [...]}`',
+        "plan": '`{"files": [...]}`', "advise": '`{"advice": [...]}`',
+        "demo": '`{"winner", "picture", "db", "characteristics"}`',
+        "study ...": "every command has `--json`: one object with what it prints",
+    }  # fmt: skip
+    lines = ["# JSON", "", "Every command has `--json`: exactly one object on standard output; notes and errors go to standard error. "
+             "Keys are added in later versions, never renamed within one.", "", "| command | prints |", "|---|---|",
+             *(f"| `{key}` | {text} |" for key, text in rows.items()), "",
+             "## One result", "", "Rates come with `upper`, a 99% upper bound (Clopper and Pearson); means with `se`.", "",
+             "```json", shown, "```", ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+def api() -> str:
+    lines = ["# API", "", "The public names, and nothing else. Arrays have trials as their first axis.", ""]
+    for title, names in API.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            kind = "autofunction" if name.split(".")[-1].islower() else "autoclass"
+            lines += ["```{eval-rst}", f".. {kind}:: {name}"]
+            if name in METHODS:
+                there = [
+                    method for method in METHODS[name].split() if hasattr(getattr(surefoot, name.split(".")[1]), method)
+                ]
+                lines.append(f"   :members: {', '.join(there)}")
+            lines += ["```", ""]
+    kinds = ", ".join(f"`{name}`" for name in CASES)
+    return "\n".join([*lines, "## Scenarios by name", "", kinds, ""])
+
+
+def more(docs: Path) -> str:
+    """Pages that the first one does not name, so that none is lost."""
+    known = (docs / "index.md").read_text(encoding="utf-8").split()
+    others = [f"/{path.stem}" for path in sorted(docs.glob("*.md")) if path.stem not in (*known, "index")]
+    return "\n".join(["# More", "", *(["```{toctree}", *others, "```", ""] if others else ["Nothing more.", ""])])

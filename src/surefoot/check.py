@@ -1,0 +1,83 @@
+"""Every guaranteed design over the whole catalogue and over random instances: is the promise kept?"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .catalogue import CASES, case
+from .characteristics import Characteristics, upper_bound
+from .designs.base import Design
+from .simulate import Run, simulate_all
+
+Row = dict[str, Any]
+
+
+def check(
+    designs: Sequence[Design], trials: int, seed: int, instances: int = 0, each: int = 2000, **how: Any
+) -> list[Row]:
+    """A row for every design and case of its shape; one for every family, over `instances` of it with `each` trials."""
+    runs: list[tuple[str, Run]] = []
+    for one in designs:
+        for name, it in CASES.items():
+            if it.make(it.arms)[0].shape == one.shape:
+                runs.append((name, Run(*case(name), one, trials, seed, keep=False)))
+                if it.family:
+                    more = [Run(*case(name, instance=k), one, each, seed, keep=False) for k in range(instances)]
+                    runs += [(f"{name}, {instances} instances", run) for run in more]
+    results = simulate_all([run for _, run in runs], **how)
+    found: dict[tuple[str, str], list[Row]] = {}
+    for (name, run), result in zip(runs, results, strict=True):
+        claim = CASES[name.split(",")[0]].claim and run.design.guarantee
+        row = {"claim": claim, **Characteristics(result).to_dict()}
+        found.setdefault((run.design.label, name), []).append(row)
+    return [rows[0] if len(rows) == 1 else _pooled(name, rows) for (_, name), rows in found.items()]
+
+
+def _pooled(name: str, rows: Sequence[Row]) -> Row:
+    """One row over the instances of a family: they are pooled, so that nobody picks the best or the worst."""
+    trials = sum(row["trials"] for row in rows)
+    row = {**rows[0], "scenario": name, "trials": trials, "instances": len(rows)}
+    for key, word in (("wrong", "count"), ("unsafe", "trials"), ("failed", "count")):
+        count = sum(one[key][word] for one in rows)
+        row[key] = {word: count, "rate": count / trials, "upper": upper_bound(count, trials)}
+    named = sum(one["named_best"]["count"] for one in rows)
+    pulls = float(np.mean([one["pulls"]["mean"] for one in rows]))
+    worst = max(one["failed"]["rate"] for one in rows)
+    return row | {"named_best": {"count": named, "rate": named / trials}, "pulls": {"mean": pulls}, "worst": worst}
+
+
+def broken(rows: Sequence[Row]) -> list[Row]:
+    """Where the promise is claimed and not shown: the 99% upper bound on the rate of failures is above delta."""
+    return [row for row in rows if row["claim"] and row["failed"]["upper"] > row["delta"]]
+
+
+def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> str:
+    """A page with the version, the seed, and the command that makes it again."""
+    bad = broken(rows)
+    kept = sum(bool(row["claim"]) for row in rows)
+    verdict = "in all of them." if not bad else f"in all but {len(bad)} of them."
+    text = [
+        "# Is the promise kept?",
+        "Every design with a guarantee over the whole catalogue, and random instances of every family pooled. Of "
+        f"{kept} rows where the assumptions hold, the 99% upper bound on the rate of failures (a wrong arm or an "
+        f"unsafe pull) is at or below delta {verdict} Outside the assumptions nothing is promised.",
+        f"surefoot {version}, seed {seed}, Python {platform.python_version()}, NumPy {np.__version__}. Made by",
+        f"```\n{command}\n```",
+    ]
+    head = ["design", "scenario", "trials", "pulls", "best named", "wrong", "unsafe", "failed", "at most, 99%"]
+    for claim, title in ((True, "The assumptions hold"), (False, "Outside the assumptions")):
+        table = [[*head, "promised", "kept"]] if claim else [head]
+        for row in rows:
+            if bool(row["claim"]) is claim:
+                cells = [row["label"], row["scenario"], f"{row['trials']:,}", f"{row['pulls']['mean']:,.0f}"]
+                cells += [f"{row['named_best']['rate']:.1%}"]
+                cells += [f"{row[key]['rate']:.3%}" for key in ("wrong", "unsafe", "failed")]
+                cells += [f"{row['failed']['upper']:.3%}"]
+                table.append([*cells, f"{row['delta']:.0%}", "no" if row in bad else "yes"] if claim else cells)
+        rules = ["---"] * len(table[0])
+        text += [f"## {title}", "\n".join("| " + " | ".join(row) + " |" for row in (table[0], rules, *table[1:]))]
+    return "\n\n".join(text) + "\n"

@@ -1,0 +1,292 @@
+"""What the pages show of a study, as plain data: functions of its view, quick whatever its length."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from ..designs.base import STANDINGS
+from ..problem import Problem
+from ..study.certificate import _words as conclusion
+from ..study.fold import View
+
+SHOWN = 12  # arms in pictures
+HUGE = 1e90  # stands for no bound in the designs
+POINTS = 48  # of a line over time
+STANDING = {
+    "active": "still in",
+    "beaten": "out: another is better",
+    "refuted": "out: not the best",
+    "stopped": "stopped: start dose not safe",
+    "winner": "the best",
+}
+
+
+def summary(view: View) -> dict[str, Any]:
+    """A line of the list of studies."""
+    standing = view.state.standing[0]
+    return {
+        "study": view.name,
+        "standing": view.standing,
+        "sentence": sentence(view),
+        "shape": view.problem.shape,
+        "arms": len(view.problem.arms),
+        "in": int((standing == 0).sum()),
+        "subjects": sum(told(view)),
+        "open": still_open(view),
+        "awaiting": len(view.awaiting()),
+        "alarms": len(view.fired),
+    }
+
+
+def sentence(view: View) -> str:
+    """How it stands, in one sentence."""
+    p = view.problem
+    if view.stopped:
+        return f"Stopped for good: {view.stopped.reason}."
+    if view.paused:
+        return "Paused: " + "; ".join(str(e.reason) for e in view.paused) + "."
+    if view.concluded:
+        winner = view.concluded["winner"]
+        return "Ended: " + conclusion(view, view.concluded["ending"], -1 if winner is None else winner)
+    left = int((view.state.standing[0] == 0).sum())
+    many = f"{left} of {len(p.arms)} arms still in" if left < len(p.arms) else f"all {len(p.arms)} arms still in"
+    return f"Running: cohort {len(view.cohorts)}, {many}, {count(still_open(view), 'assignment')} open."
+
+
+def count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def still_open(view: View) -> int:
+    """Assignments that have no reading yet, whoever they are reserved for."""
+    given = view.open
+    if given is None or view.standing not in ("running", "paused"):
+        return 0
+    return sum(no_reading(view, s) for s, _ in given.subjects())
+
+
+def no_reading(view: View, subject: int) -> bool:
+    """Nothing was told of a subject (or block) yet, and nobody said that they dropped out."""
+    harm = view.harm[subject]
+    return harm != harm and subject not in view.gone
+
+
+def told(view: View) -> list[int]:
+    """Subjects with both readings, by arm."""
+    n = [0] * len(view.problem.arms)
+    for given in view.cohorts:
+        for (arm, _), came in (given.came if given.closed else view.sums(given)).items():
+            n[arm] += int(came[0])
+    return n
+
+
+def doses(view: View) -> list[list[dict[str, Any]]]:
+    """By arm: every dose given, in rising order, with its number of readings and their means."""
+    sums: list[dict[float, list[float]]] = [{} for _ in view.problem.arms]
+    for given in view.cohorts:
+        for (arm, dose), came in (given.came if given.closed else view.sums(given)).items():
+            into = sums[arm].setdefault(dose, [0.0, 0.0, 0.0])
+            sums[arm][dose] = [into[0] + came[0], into[1] + came[1], into[2] + came[2]]
+    return [
+        [{"dose": a, "n": int(n), "effect": e / n, "harm": h / n} for a, (n, e, h) in sorted(by.items()) if n]
+        for by in sums
+    ]
+
+
+def grouped(rows: list[dict[str, Any]], most: int = 8) -> list[dict[str, Any]]:
+    """Neighbouring doses together, each group with about as many readings, so that a picture has few points."""
+    if len(rows) <= most:
+        return rows
+    upto = np.cumsum([row["n"] for row in rows])
+    group = np.minimum((upto - 1) * most // upto[-1], most - 1)
+    out = []
+    for k in np.unique(group):
+        own = [row for row, g in zip(rows, group, strict=True) if g == k]
+        n = sum(row["n"] for row in own)
+        means = {k: sum(row["n"] * row[k] for row in own) / n for k in ("dose", "effect", "harm")}
+        out.append({"n": n, **means})
+    return out
+
+
+def harm_at(problem: Problem, arm: int, certified: float, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Harm at the certified dose, as read: along the line through 0, or at the highest dose given that is not above."""
+    if problem.shape == "linear":
+        square = sum(r["n"] * r["dose"] ** 2 for r in rows)
+        if not square or not math.isfinite(certified):
+            return None
+        slope = sum(r["n"] * r["dose"] * r["harm"] for r in rows) / square
+        return {"value": slope * certified, "n": sum(r["n"] for r in rows), "how": "by the line through its readings"}
+    below = [r for r in rows if r["dose"] <= certified + 1e-9 * (1 + abs(certified))]
+    if not below:
+        return None
+    label = said(problem.arms[arm], below[-1]["dose"])
+    return {"value": below[-1]["harm"], "n": below[-1]["n"], "how": f"mean of {below[-1]['n']:,} at {label}"}
+
+
+def board(view: View) -> dict[str, Any]:
+    """Everything on the page of the meeting but what looks ahead."""
+    p, verdict, given = view.problem, view.design.verdict(view.state), view.open
+    at, by = doses(view), told(view)
+    winner = view.concluded["winner"] if view.concluded else None
+    waits = Counter(a for s, a in given.subjects() if no_reading(view, s)) if given else Counter[int]()
+    arms = []
+    for i, it in enumerate(p.arms):
+        standing = "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])]
+        low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
+        safe = float(verdict.safe[0, i])
+        arms.append(
+            {
+                "arm": it.name,
+                "standing": standing,
+                "words": STANDING[standing],
+                "certified": said(it, safe) if math.isfinite(safe) else "none",
+                "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
+                "safe": safe,
+                "harm": harm_at(p, i, safe, at[i]),
+                "lower": low if math.isfinite(low) else None,
+                "upper": high if math.isfinite(high) else None,
+                "readings": by[i],
+                "why": so_far(verdict, i) if standing == "active" else verdict.reason(i).partition(": ")[2],
+                "points": grouped(at[i]),
+                "max": it.largest if math.isfinite(it.largest) else None,
+                "labels": [str(x) for x in it.labels] if it.labels else None,
+            }
+        )
+    return {
+        "study": view.name,
+        "standing": view.standing,
+        "sentence": sentence(view),
+        "holds": view.trouble is None,
+        "trouble": view.trouble,
+        "recommendation": brief(view.design.recommendation(view.state).words(p)),
+        "limit": p.limit,
+        "ceiling": p.ceiling,
+        "slack": p.slack,
+        "delta": p.delta,
+        "shape": p.shape,
+        "budget": p.budget if p.budget < Problem.budget else None,
+        "design": view.design.name,
+        "theorem": view.setup["theorem"]["name"],
+        "cohort": len(view.cohorts),
+        "readings": sum(by),
+        "open": still_open(view),
+        "awaiting": len(view.awaiting()),
+        "arms": arms,
+        "next": [
+            {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]} | {"open": waits[i]}
+            for i, it in enumerate(p.arms)
+            if given.n[i]
+        ]
+        if given and view.standing in ("running", "paused")
+        else [],
+        "alarms": alarms(view),
+        "story": story(view),
+        "seq": view.seq,
+        "hash": view.hash,
+    }
+
+
+def brief(text: str, most: int = 300) -> str:
+    return text if len(text) <= most else text[:most].rpartition(", ")[0] + " …"
+
+
+def so_far(verdict: Any, arm: int) -> str:
+    """What is known of an arm that is still in, in words."""
+    it = verdict.problem.arms[arm]
+    low, high, safe, unsafe = (float(getattr(verdict, k)[0, arm]) for k in ("lower", "upper", "safe", "unsafe"))
+    known = f"value at least {low:.3g}" + (f", at most {high:.3g}" if math.isfinite(high) else "")
+    dose = f"shown to be safe up to {said(it, safe)}" if safe > it.start else f"begins at {said(it, safe)}"
+    over = f", too harmful above {said(it, unsafe)}" if safe < unsafe < min(it.largest, HUGE) else ""
+    return (known if math.isfinite(low) else "nothing is known of its value yet") + f"; {dose}{over}"
+
+
+def said(arm: Any, dose: float) -> str:
+    """A dose for people, with a minus sign that is one."""
+    return str(arm.label(dose)) if arm.labels else str(arm.label(dose)).replace("-", "\N{MINUS SIGN}")
+
+
+def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
+    found = [e for e in view.notes if e.kind in ("warned", "paused") and e.data.get("by") != "actor"]
+    lifted = {e.seq for e in view.notes if e.kind == "resumed"}
+    return [
+        {"at": e.at, "what": e.reason, "kind": e.kind, "over": any(seq > e.seq for seq in lifted)}
+        for e in reversed(found[-most:])
+    ]
+
+
+def story(view: View) -> list[dict[str, Any]]:
+    """By arm, at up to POINTS moments: subjects so far, dose given, certified dose, bounds on the value."""
+    closed = [given for given in view.cohorts if given.closed]
+    if not closed:
+        return []
+    upto = np.cumsum([given.size for given in closed])
+    step = 1 << max(math.ceil(math.log2(len(closed) / POINTS)), 0)  # so that most moments are the same next time
+    picked = sorted({*range(0, len(closed), step), len(closed) - 1})
+    states = [view.state if k + 1 == len(view.before) else view.before[k + 1] for k in picked]
+    verdicts = [_verdict(view, s) for s in states]
+    out = []
+    for arm in shown(view):
+        rows: dict[str, list[Any]] = {
+            key: [_n(getattr(v, key)[0, arm]) for v in verdicts] for key in ("lower", "upper", "safe")
+        }
+        rows["subjects"] = [int(upto[k]) for k in picked]
+        gave = [(int(upto[k]), c.dose[arm], c.n[arm]) for k, c in enumerate(closed) if c.n[arm]]
+        rows["allowed"] = [_n(math.nan if (x := closed[k].certified[arm]) is None else x) for k in picked]
+        left = next((int(upto[k]) for k, v in zip(picked, verdicts, strict=True) if int(v.standing[0, arm])), None)
+        out.append(
+            {
+                "arm": view.problem.names[arm],
+                "index": arm,
+                "given": gave[:: max(len(gave) // POINTS, 1)],
+                "out": left,
+                **rows,
+            }
+        )
+    return out
+
+
+_seen: dict[int, tuple[Any, Any]] = {}  # states that are alive -> their verdicts
+
+
+def _verdict(view: View, state: Any) -> Any:
+    """Bounds take a while, and those of the past do not change."""
+    kept = _seen.get(id(state))
+    if kept is None or kept[0]() is not state:
+        if len(_seen) > 20_000:
+            _seen.clear()
+        kept = _seen[id(state)] = weakref.ref(state), view.design.verdict(state)
+    return kept[1]
+
+
+def shown(view: View) -> list[int]:
+    """The arms that pictures show: the winner, those still in, the others, in their order."""
+    winner = view.concluded["winner"] if view.concluded else None
+    standing = view.state.standing[0]
+    order = sorted(range(len(standing)), key=lambda i: (i != winner, int(standing[i]) != 0, i))
+    return sorted(order[:SHOWN])
+
+
+def since(view: View, seq: int) -> list[dict[str, Any]]:
+    """What is different of each arm from how it stood when event `seq` was the last."""
+    k = next((k for k, c in enumerate(view.cohorts) if c.seq > seq), None)
+    if k is None:
+        return []
+    then, now = view.design.verdict(view.before[k]), view.design.verdict(view.state)
+    rows = []
+    for i, it in enumerate(view.problem.arms):
+        was, is_ = (STANDING[STANDINGS[int(v.standing[0, i])]] for v in (then, now))
+        a, b = (said(it, float(v.safe[0, i])) for v in (then, now))
+        changes = [f"{was} → {is_}"] if was != is_ else []
+        changes += [f"certified dose {a} → {b}"] if a != b else []
+        if changes:
+            rows.append({"arm": it.name, "changes": changes})
+    return rows
+
+
+def _n(x: Any) -> float | None:
+    return float(x) if math.isfinite(x) and abs(x) < HUGE else None

@@ -1,0 +1,236 @@
+"""What stands before every route: hosts, sizes, where a request comes from, who sends it, and what every answer says.
+
+A route asks for `needs(roles)`; the table route x role in the documents is read off these. `Guard` is the outermost
+layer: it sees every request, also those for routes that do not exist.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote_plus, urlsplit
+
+from anyio import to_thread
+from fastapi import Depends, Request
+from starlette.datastructures import Headers, MutableHeaders
+
+from ..problem import SurefootError
+from .access import ADMIN, ENTRY, READER, STATISTICIAN, Access, Who
+
+if TYPE_CHECKING:
+    from .app import Site
+
+READ = (READER, STATISTICIAN, ADMIN)  # looks, and changes nothing
+ENTER = (ENTRY, STATISTICIAN, ADMIN)  # tells readings
+CHANGE = (STATISTICIAN, ADMIN)
+ANY = (READER, ENTRY, STATISTICIAN, ADMIN)
+SAFE = ("GET", "HEAD", "OPTIONS")
+BODY = 4_000_000  # bytes that a request may have
+COOKIE = "surefoot"
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "private, no-cache",
+}
+
+
+class Denied(Exception):
+    """An answer other than what was asked for, in words."""
+
+    def __init__(self, status: int, title: str, detail: str, **headers: str):
+        super().__init__(detail)
+        self.status, self.title, self.detail, self.headers = status, title, detail, headers
+
+
+class Elsewhere(Exception):
+    """Somebody who is not known yet is sent to log in."""
+
+    def __init__(self, to: str):
+        super().__init__(to)
+        self.to = to
+
+
+@dataclass(frozen=True)
+class Safety:
+    """How the server is reached. `proxy`: the one address whose headers are believed; `sso`: the header by which it
+    names who is logged in; `hosts`: the names that the server answers to."""
+
+    hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]", "testserver")
+    proxy: str | None = None
+    sso: str | None = None
+    tls: bool = False
+
+    def from_proxy(self, scope: Any) -> bool:
+        client = scope.get("client")
+        return bool(self.proxy and client and _same_address(client[0], self.proxy))
+
+    def address(self, scope: Any) -> str:
+        """Whose limit of attempts it is."""
+        seen = Headers(scope=scope).get("x-forwarded-for", "") if self.from_proxy(scope) else ""
+        return seen.rpartition(",")[2].strip() or str((scope.get("client") or ("unknown",))[0])
+
+
+def _same_address(a: str, b: str) -> bool:
+    try:
+        return ipaddress.ip_address(a) == ipaddress.ip_address(b)
+    except ValueError:
+        return False
+
+
+class Guard:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: Any, safety: Safety):
+        self.app, self.safety = app, safety
+        self.headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if safety.tls else {})
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers, seen = Headers(scope=scope), 0
+
+        async def answer(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                out = MutableHeaders(scope=message)
+                for key, value in self.headers.items():
+                    out.setdefault(key, value)
+                if "server" in out:
+                    del out["server"]
+            await send(message)
+
+        async def limited() -> Any:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > BODY:
+                raise Denied(413, "Too large", f"a request may have {BODY:,} bytes")
+            return message
+
+        if words := self.refusal(scope["method"], scope["path"], headers):
+            from .app import denied
+
+            await denied(scope, *words)(scope, receive, answer)
+            return
+        await self.app(scope, limited, answer)
+
+    def refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str, str] | None:
+        host = headers.get("host", "")
+        name = urlsplit(f"//{host}").hostname or ""
+        if name not in {h.strip("[]") for h in self.safety.hosts}:
+            return 421, "Not here", "this server does not answer to that name: start it with --name"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > BODY:
+            return 413, "Too large", f"a request may have {BODY:,} bytes"
+        bearer = path.startswith("/api/v1/") and headers.get("authorization", "").startswith("Bearer ")
+        if method not in SAFE and not bearer:
+            site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+            here = urlsplit(origin or "").netloc == host
+            if (site is not None and site != "same-origin") or (origin is not None and not here) or not (site or here):
+                return 403, "From elsewhere", "this was not sent from a page of this server: open it and try again"
+        return None
+
+
+@dataclass
+class Ask:
+    """One request: who asks, of which server, and what the form says."""
+
+    request: Request
+    site: Site
+    who: Who | None
+    fields: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def me(self) -> Who:
+        assert self.who is not None
+        return self.who
+
+    @property
+    def htmx(self) -> bool:
+        return self.request.headers.get("hx-request") == "true"
+
+    def field(self, name: str) -> str | None:
+        """What was typed, without blanks around it; None where nothing was."""
+        return self.fields.get(name, "").strip() or None
+
+    def number(self, name: str) -> Any:
+        """A number where it is one, else as it was typed, to be refused in words."""
+        text = self.field(name)
+        try:
+            return None if text is None else float(text.replace(",", "."))
+        except ValueError:
+            return text
+
+
+class Needs:
+    """A dependency: somebody with one of these roles. Unsafe requests must bring the token of a form made for them."""
+
+    def __init__(self, roles: Iterable[str], bearer: bool = False):
+        self.roles, self.bearer = tuple(roles), bearer
+
+    async def __call__(self, request: Request) -> Ask:
+        site: Site = request.app.state.site
+        cookie = request.cookies.get(COOKIE) if not self.bearer and not site.safety.sso else None
+        who = site.access.known(cookie) if cookie else None
+        who = who or await to_thread.run_sync(identify, request, site.access, site.safety, self.bearer)
+        fields = {} if self.bearer or request.method in SAFE else await fields_of(request)
+        if self.roles and who is None:
+            if self.bearer:
+                raise Denied(401, "Who are you?", "a valid token is needed", **{"www-authenticate": "Bearer"})
+            path = quote(request.url.path) if request.method in SAFE and not request.headers.get("hx-request") else "/"
+            raise Elsewhere(f"/login?next={path}")
+        if self.roles and who and who.role not in self.roles:
+            raise Denied(403, "Not for this role", f"this is for {' or '.join(self.roles)}; you are {who.role}")
+        if who and not self.bearer and request.method not in SAFE:
+            token = fields.get("token") or request.headers.get("x-form-token", "")
+            if not site.access.is_form_token(token, who):
+                raise Denied(403, "An old form", "the form is not of this session: load the page again, then send it")
+        return Ask(request, site, who, fields)
+
+
+def needs(*roles: str, bearer: bool = False) -> Any:
+    return Depends(Needs(roles, bearer))
+
+
+def identify(request: Request, access: Access, safety: Safety, bearer: bool) -> Who | None:
+    if bearer:
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        return access.by_token(secret) if kind == "Bearer" and secret else None
+    if safety.sso and safety.from_proxy(request.scope):
+        name = request.headers.get(safety.sso)
+        return access.by_proxy(name) if name else None
+    cookie = request.cookies.get(COOKIE)
+    return access.by_cookie(cookie) if cookie else None
+
+
+async def fields_of(request: Request) -> dict[str, str]:
+    """The fields of a form: text alone; of fields with one name the last."""
+    kind = request.headers.get("content-type", "").partition(";")[0]
+    if kind not in ("application/x-www-form-urlencoded", ""):
+        raise Denied(415, "Not a form", f"a form is sent as application/x-www-form-urlencoded; got {kind!r}")
+    try:
+        text = (await request.body()).decode("ascii")
+        pairs = (part.partition("=") for part in text.split("&") if part)
+        return {unquote_plus(k): unquote_plus(x, errors="strict") for k, _, x in pairs}
+    except UnicodeDecodeError:
+        raise Denied(400, "Not text", "the form is not UTF-8") from None
+
+
+def fresh_key() -> str:
+    """Of a form, so that it counts once however often it is sent."""
+    return secrets.token_urlsafe(16)
+
+
+Endpoint = Callable[..., Awaitable[Any]]
+__all__ = ["ANY", "CHANGE", "ENTER", "READ", "Ask", "Denied", "Guard", "Needs", "Safety", "SurefootError", "needs"]

@@ -1,0 +1,211 @@
+"""The design lab's reading and writing of problems, and its jobs."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from ..characteristics import Characteristics, brief
+from ..designs import DESIGNS, make
+from ..plan import Plan, to_html
+from ..problem import Problem, SurefootError
+from ..scenario import CURVES, Scenario, load_all
+from ..simulate import simulate as play
+from ..theory.resolvable import doubts, impossible
+
+Say = Callable[[float, str], None]
+MOST = 20_000  # trials of a cell
+PARAMETERS = {name: list(kind.__dataclass_fields__) for name, kind in CURVES.items()}
+NOISES = ("gaussian", "bernoulli", "rademacher")
+FIELDS = ("limit", "slack", "delta", "tolerance", "budget")
+START = """\
+shape = "linear"
+limit = 1.0
+delta = 0.05
+noise = { kind = "gaussian", sigma = 0.3 }
+budget = 5000
+
+[[arms]]
+name = "cream A"
+start = 0.2
+max = 2.0
+effect = { curve = "linear", slope = 0.9 }
+harm = { curve = "linear", slope = 0.7 }
+
+[[arms]]
+name = "cream B"
+start = 0.2
+max = 2.0
+effect = { curve = "linear", slope = 0.5 }
+harm = { curve = "linear", slope = 0.8 }
+
+[[arms]]
+name = "cream C"
+start = 0.2
+max = 2.0
+effect = { curve = "linear", slope = 0.4 }
+harm = { curve = "linear", slope = 0.6 }
+"""
+
+
+def parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise SurefootError(f"this is not TOML: {error}") from error
+
+
+def read(text: str) -> tuple[Problem, list[Scenario]]:
+    """A problem and its truths; without any where no arm has curves."""
+    data = parse(text)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "the arms.toml"
+        file.write_text(text, encoding="utf-8")
+        try:
+            arms = data.get("arms")
+            bare = isinstance(arms, list) and not any("effect" in a or "harm" in a for a in arms if isinstance(a, dict))
+            return (Problem.load(file), []) if bare and "scenarios" not in data else load_all(file)
+        except SurefootError as error:
+            raise SurefootError(str(error).replace(str(file), "the text")) from error
+
+
+def remarks(problem: Problem, scenarios: list[Scenario]) -> list[str]:
+    """What may keep a study from ending, and what the truths do that is outside of the assumptions."""
+    found = [f"This cannot be resolved: {line}." for line in impossible(problem)]
+    found += [f"This may never end: {line}." for line in doubts(problem)]
+    for one in scenarios:
+        found += [f"{one.name}: outside of the assumptions: {line}." for line in one.violations(problem)]
+    return found
+
+
+def fitting(shape: str) -> list[str]:
+    return [name for name, kind in DESIGNS.items() if kind.shape in (shape, "any")]
+
+
+# The form: a flat set of fields, and the TOML it stands for
+def to_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form shows of a problem, as text."""
+    noise = data.get("noise", {})
+    out: dict[str, Any] = {k: _text(data.get(k)) for k in FIELDS} | {"shape": str(data.get("shape", "linear"))}
+    out["signals"] = str(data.get("signals", "any"))
+    for key in ("effect", "harm"):
+        one = noise.get(key, noise) if isinstance(noise, Mapping) else {}
+        out[f"noise_{key}"] = str(one.get("kind", "gaussian")) if isinstance(one, Mapping) else "gaussian"
+        out[f"sigma_{key}"] = _text(one.get("sigma")) if isinstance(one, Mapping) else ""
+    out["arms"] = [_arm(a) for a in data.get("arms", []) if isinstance(a, Mapping)]
+    return out
+
+
+def _arm(a: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {k: _text(a.get(k)) for k in ("name", "start", "max", "lipschitz")}
+    out["levels"] = " ".join(map(str, a.get("levels", [])))
+    for key in ("effect", "harm"):
+        one = a.get(key) if isinstance(a.get(key), Mapping) else {}
+        assert one is not None
+        kind = str(one.get("curve", ""))
+        names = PARAMETERS.get(kind, [])
+        out[f"{key}_curve"] = kind
+        out[f"{key}_values"] = [
+            (name, " ".join(map(str, one[name])) if isinstance(one.get(name), list) else _text(one.get(name)))
+            for name in names
+        ]
+    return out
+
+
+def _text(x: Any) -> str:
+    return "" if x is None else f"{x:g}" if isinstance(x, float) and abs(x) < 1e15 else str(x)
+
+
+def from_fields(f: Mapping[str, str], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of the form; what it does not show stays as it was."""
+    data = {k: v for k, v in base.items() if k not in (*FIELDS, "shape", "noise", "arms", "signals")}
+    data["shape"] = f.get("shape", "linear")
+    for key in FIELDS:
+        if f.get(key, "").strip():
+            data[key] = _value(f[key], whole=key == "budget")
+    if f.get("signals", "any") != "any":
+        data["signals"] = f["signals"]
+    noises = []
+    for key in ("effect", "harm"):
+        one: dict[str, Any] = {"kind": f.get(f"noise_{key}", "gaussian")}
+        if f.get(f"sigma_{key}", "").strip() and one["kind"] != "bernoulli":
+            one["sigma"] = _value(f[f"sigma_{key}"])
+        noises.append(one)
+    data["noise"] = noises[0] if noises[0] == noises[1] else {"effect": noises[0], "harm": noises[1]}
+    data["arms"] = [_from_arm(f, k, data["shape"]) for k in range(200) if f"arm{k}_name" in f]
+    return data
+
+
+def _from_arm(f: Mapping[str, str], k: int, shape: str) -> dict[str, Any]:
+    def field(name: str) -> str:
+        return f.get(f"arm{k}_{name}", "").strip()
+
+    arm: dict[str, Any] = {"name": field("name")}
+    for key in ("start", "max", "lipschitz"):
+        if field(key) and shape != "levels":
+            arm[key] = _value(field(key))
+    if field("levels"):
+        arm["levels"] = [_value(x) for x in field("levels").split()]
+    for key in ("effect", "harm"):
+        if kind := field(f"{key}_curve"):
+            one: dict[str, Any] = {"curve": kind}
+            for name in PARAMETERS.get(kind, []):
+                if text := field(f"{key}_{name}"):
+                    one[name] = [_value(x) for x in text.split()] if kind == "table" else _value(text)
+            arm[key] = one
+    return arm
+
+
+def _value(text: str, whole: bool = False) -> Any:
+    """A number where it is one, else text, to be refused in words."""
+    try:
+        x = float(text.strip().replace(",", "."))
+    except ValueError:
+        return text.strip()
+    return int(x) if (whole and math.isfinite(x) and x == int(x)) else x
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    return tomli_w.dumps(data)
+
+
+# Jobs
+def characteristics(
+    say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None], seed: int = 0
+) -> Any:
+    """One row a scenario, design and budget."""
+    problem, scenarios = read(text)
+    _check(scenarios, designs, trials)
+    cells = [(one, name, most) for one in scenarios for name in designs for most in budgets]
+    rows = []
+    for k, (one, name, most) in enumerate(cells):
+        say(k / len(cells), f"{one.name}, {name}: {k} of {len(cells)}")
+        capped = problem if most is None else problem.but(budget=most)
+        rows.append(brief(Characteristics(play(capped, one, make(name), trials, seed, progress=False))))
+    return {"rows": rows, "trials": trials, "seed": seed}
+
+
+def report(say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None], seed: int = 0) -> Any:
+    problem, scenarios = read(text)
+    _check(scenarios, designs, trials)
+    say(0.05, "simulating")
+    plan = Plan(problem, scenarios, [make(name) for name in designs], budgets, trials, seed)
+    return {"html": to_html(plan.blocks())}
+
+
+def _check(scenarios: list[Scenario], designs: list[str], trials: int) -> None:
+    if not scenarios:
+        raise SurefootError("give every arm a curve of effect and of harm: what is to be simulated?")
+    if not designs:
+        raise SurefootError("choose at least one design")
+    if not 1 <= trials <= MOST:
+        raise SurefootError(f"trials must be from 1 to {MOST:,}; got {trials:,}")
+
+
+WORK: dict[str, Callable[..., Any]] = {"characteristics": characteristics, "report": report}

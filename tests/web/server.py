@@ -1,0 +1,101 @@
+"""The real server in a thread, and studies to look at."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import argon2
+import httpx
+import uvicorn
+
+from surefoot import Study, case
+from surefoot.study import simulated
+from surefoot.web import create_app
+from surefoot.web.access import _users
+from surefoot.web.gate import Safety
+
+PASSWORD = "correct horse battery"
+
+
+class Server:
+    """`url`, `app`, and browsers (httpx clients) for people of each role."""
+
+    def __init__(self, url: str, app: Any):
+        self.url, self.app, self.site = url, app, app.state.site
+        self.clients: list[httpx.Client] = []
+
+    def client(self, headers: dict[str, str] | None = None, **options: Any) -> httpx.Client:
+        headers = {"sec-fetch-site": "same-origin"} | (headers or {})
+        how: dict[str, Any] = {"headers": headers, "follow_redirects": True, "timeout": 60} | options
+        self.clients.append(httpx.Client(base_url=self.url, **how))
+        return self.clients[-1]
+
+    def person(self, name: str, role: str, site: str | None = None) -> httpx.Client:
+        """Somebody of that role, logged in."""
+        if name not in [user.name for user in self.site.access.users()]:
+            self.site.access.add_user(name, role, site, "test")
+            self.site.access._do(_users.update().where(_users.c.name == name).values(password=hashed()))
+        client = self.client()
+        client.cookies.set("surefoot", self.site.access.begin(name))
+        return client
+
+
+@cache
+def hashed() -> str:
+    """Of the password that all have: argon2 is slow on purpose."""
+    return argon2.PasswordHasher().hash(PASSWORD)
+
+
+def token(client: httpx.Client, page: str = "/") -> str:
+    """The token of the forms on a page."""
+    found = re.search(r'name="token" value="([^"]+)"', client.get(page).text)
+    assert found
+    return found[1]
+
+
+@contextmanager
+def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **options: Any) -> Iterator[Server]:
+    app = create_app(db, safety, **options)
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", port))
+    config = uvicorn.Config(
+        app, log_level="critical", proxy_headers=False, timeout_graceful_shutdown=1, server_header=False
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    running = Server(f"http://127.0.0.1:{held.getsockname()[1]}", app)
+    try:
+        yield running
+    finally:
+        for client in running.clients:
+            client.close()
+        server.should_exit = True
+        thread.join(10)
+        held.close()
+        running.site.access.engine.dispose()
+        running.site.hub.journal.engine.dispose()
+
+
+def play(
+    db: Path | str, name: str, kind: str, arms: int | None = None, most: int | None = None, **options: Any
+) -> Study:
+    """A study of a case, so many cohorts on; to its end where none are given."""
+    problem, truth = case(kind, arms, **options.pop("changes", {}))
+    study = Study.create(db, name, problem, actor="simulation", seed=8, watch="warn", **options)
+    rounds = 0
+    while (most is None or rounds < most) and (asked := study.ask()):
+        study.tell_many(simulated(problem, truth, asked, 5))
+        rounds += 1
+    return study

@@ -1,0 +1,288 @@
+"""The page in a real Chromium: from the first start to the certificate by clicking, in each role, with accidents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot import Study
+from surefoot.web.demo import NAME, PROBLEM, Arrivals, begin
+
+from .browser import axe
+from .screens import log_in
+from .server import PASSWORD, Server, play, serving
+
+EASY = """
+shape = "linear"
+limit = 1.0
+delta = 0.1
+noise = { kind = "gaussian", sigma = 0.02 }
+[[arms]]
+name = "cream A"
+start = 0.5
+max = 2.0
+effect = { curve = "linear", slope = 0.9 }
+harm = { curve = "linear", slope = 0.7 }
+[[arms]]
+name = "كريم ب"
+start = 0.5
+max = 2.0
+effect = { curve = "linear", slope = 0.3 }
+harm = { curve = "linear", slope = 0.8 }
+"""
+
+
+class Watch:
+    """Opens pages, and remembers what they said and where they asked."""
+
+    def __init__(self, browser: Any):
+        self.browser, self.said, self.asked, self.contexts = browser, list[str](), list[str](), list[Any]()
+        self.allowed: list[str] = []  # messages of the console that a test provokes
+
+    def context(self, **options: Any) -> Any:
+        context = self.browser.new_context(**options)
+        context.set_default_timeout(20_000)
+        context.on("console", lambda m: self.said.append(m.text))
+        context.on("weberror", lambda e: self.said.append(str(e.error)))
+        context.on("request", lambda r: self.asked.append(r.url))
+        self.contexts.append(context)
+        return context
+
+    def check(self) -> None:
+        assert not [s for s in self.said if not any(word in s for word in self.allowed)]
+        assert not [url for url in self.asked if not re.match(r"(http://127\.0\.0\.1:\d+/|blob:|data:)", url)]
+
+
+@pytest.fixture
+def watch(browser: Any) -> Iterator[Watch]:
+    it = Watch(browser)
+    yield it
+    for context in it.contexts:
+        context.close()
+    it.check()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    db = tmp_path_factory.mktemp("many") / "many.db"
+    play(db, "running", "paper-linear", 3, most=6, changes={"budget": 300})
+    play(db, "levels", "levels-thall", 3, most=3)
+    play(db, "ended", "paper-linear", 3, changes={"budget": 40})
+    play(db, "hundred", "hundred-arms", 100, most=1)
+    play(db, "paused", "paper-drug", 3, most=2, changes={"slack": 0.5}).pause("a doubt", actor="ann")
+    Study.create(db, "دراسة " + "ط" * 54, PROBLEM, actor="x")
+    with serving(db) as server:
+        yield server
+
+
+def typed(page: Any, rows: list[list[Any]]) -> None:
+    """Type readings into rows of the worklist, one after another."""
+    for id, effect, harm in rows:
+        form = page.locator(f"#row-{id} form")
+        form.locator("[name=harm]").fill(f"{harm:.4f}")
+        form.locator("[name=effect]").fill(f"{effect:.4f}")
+        form.locator("button", has_text="Tell").click()
+        page.wait_for_selector(f"#row-{id}.done")
+
+
+def test_from_the_first_start_to_the_certificate(watch: Watch, tmp_path: Path) -> None:
+    """By clicking and typing alone, as the page on the tutorial tells it."""
+    with serving(tmp_path / "new.db") as server:
+        page = watch.context().new_page()
+        page.goto(server.url)
+        assert page.url.endswith("/login?next=/")
+        page.goto(f"{server.url}/first#{server.site.access.link(None, 'start')}")
+        page.fill("[name=name]", "ann")
+        page.fill("[name=password]", PASSWORD)
+        page.fill("[name=again]", PASSWORD)
+        page.click("text=Go on")
+        page.click("text=Design one")
+        page.fill("#lab-text", EASY)
+        page.wait_for_selector("#notes >> text=The problem holds: 2 arms")
+        page.wait_for_selector("[name=arm1_name][value='كريم ب']")
+        page.fill("[name=delta]", "1.5")
+        page.wait_for_selector("#notes >> text=delta must be between 0 and 1")
+        page.fill("[name=delta]", "0.1")
+        page.wait_for_selector("#notes >> text=The problem holds")
+        page.fill("[name=name]", "creams")
+        page.click("text=Create the study")
+        page.wait_for_selector("text=Running: cohort 1")
+        study = Study.open(tmp_path / "new.db", "creams")
+        for _ in range(40):
+            if study.status()["standing"] != "running":
+                break
+            page.click("nav >> text=Enter")
+            rows = [[a.id, a.dose * (0.9 if a.arm == "cream A" else 0.3), a.dose * 0.75] for a in study.ask()]
+            if len(rows) < 5:
+                typed(page, rows)
+                continue
+            page.click("summary >> text=Paste a table")
+            page.fill("textarea[name=text]", "id,effect,harm\n" + "\n".join(",".join(map(str, r)) for r in rows))
+            page.click("button:has-text('Check')")
+            page.click("button:has-text('Tell all of them')")
+            page.wait_for_selector(f"text={len(rows)} told")
+        page.click("nav >> text=Board")
+        assert "Ended: cream A is the best arm" in page.inner_text(".sentence")
+        page.click("nav >> text=Journal")
+        page.click("text=Verify all of it")
+        page.wait_for_selector("text=It holds.")
+        page.click("text=Certificate >> nth=0")
+        assert "cream A is the best arm" in page.inner_text(".verdict")
+        assert study.log()[-1].actor == "ann (admin)"
+
+
+def test_each_role_sees_its_own(watch: Watch, many: Server) -> None:
+    for role, tabs in (
+        ("reader", ["Board", "Journal"]),
+        ("statistician", ["Board", "Enter", "Change", "Journal"]),
+        ("data entry", ["Enter"]),
+    ):
+        page = log_in(many, watch.context(), f"a {role}", role)
+        page.goto(f"{many.url}/study/running")
+        assert page.locator("nav[aria-label=Study] a").all_inner_texts() == tabs
+        if role == "data entry":
+            assert not page.locator("svg.chart").count()
+            page.fill("[name=count]", "2")
+            page.click("button:has-text('Take')")
+            assert page.locator("li.work").count() == 2
+            first = page.locator("li.work form").first
+            first.locator("[name=harm]").fill("0.2")
+            first.locator("[name=effect]").fill("0,3")
+            first.locator("button:has-text('Tell')").dblclick()
+            page.wait_for_selector("li.done >> text=told: harm 0.2, effect 0.3")
+    told = [e for e in many.site.hub.study("running").log() if "data entry" in e.actor]
+    assert [e.kind for e in told if e.kind not in ("opened", "ended")] == ["assigned", "told"], (
+        "a double click tells once"
+    )
+
+
+def test_typing_by_keyboard_through_accidents(watch: Watch, many: Server) -> None:
+    """A reload in the middle, a lost connection, a reading that cannot be, two who enter the same."""
+    context = watch.context(viewport={"width": 390, "height": 800}, has_touch=True)
+    page = log_in(many, context, "types", "statistician")
+    study = many.site.hub.study("levels")
+    one, two = study.ask(2)
+    watch.allowed = ["422", "ERR_INTERNET_DISCONNECTED", "htmx:"]
+    page.goto(f"{many.url}/study/levels/enter")
+    page.focus(f"#row-{one.id} [name=harm]")
+    page.keyboard.type("0.5")
+    page.keyboard.press("Tab")
+    page.keyboard.type("1")
+    page.reload()
+    assert page.input_value(f"#row-{one.id} [name=harm]") == "0.5", "what was typed is there after a reload"
+    page.focus(f"#row-{one.id} [name=effect]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#row-{one.id} .wrong")
+    assert page.input_value(f"#row-{one.id} [name=effect]") == "1"
+    context.set_offline(True)
+    page.fill(f"#row-{one.id} [name=harm]", "0")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#offline:visible")
+    context.set_offline(False)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#row-{one.id}.done")
+    assert page.locator("#offline").is_hidden()
+    other = log_in(many, watch.context(), "too", "statistician")
+    other.goto(f"{many.url}/study/levels/enter")
+    for who, harm in ((page, "0"), (other, "1")):
+        who.fill(f"#row-{two.id} [name=harm]", harm)
+        who.fill(f"#row-{two.id} [name=effect]", "1")
+        who.press(f"#row-{two.id} [name=effect]", "Enter")
+        who.wait_for_selector(f"#row-{two.id}.done, #row-{two.id} .wrong")
+    assert "was told as 0 before" in other.inner_text(f"#row-{two.id} .wrong")
+    told = [e.data for e in study.log() if e.kind == "told" and e.data["id"] in (one.subject, two.subject)]
+    assert len(told) == 2
+
+
+def test_the_board_follows_and_says_when_it_cannot(watch: Watch, tmp_path: Path) -> None:
+    db = tmp_path / "live.db"
+    study = play(db, "live", "paper-linear", 3, most=2)
+    watch.allowed = ["ERR_", "[object Event]"]
+    with serving(db) as server:
+        port = int(server.url.rpartition(":")[2])
+        page = log_in(server, watch.context(), "sees", "reader")
+        page.goto(f"{server.url}/study/live")
+        page.wait_for_timeout(300)
+        study.pause("a phone call")
+        page.wait_for_selector("text=Paused: a phone call")
+    page.wait_for_selector("#offline:visible")
+    with serving(db, port=port):
+        study.resume("it was nothing")
+        page.wait_for_selector("#offline", state="hidden")
+        page.wait_for_selector("text=Running: cohort")
+
+
+def test_the_demo(watch: Watch, tmp_path: Path) -> None:
+    """One link, and subjects arrive while one watches."""
+    db = begin(tmp_path)
+    arrivals = Arrivals(db, pace=0.1)
+    with serving(db, demo=True) as server:
+        arrivals.start()
+        page = watch.context().new_page()
+        page.goto(f"{server.url}/first#{server.site.access.link(None, 'start')}")
+        page.click(f"a:has-text('{NAME}')")
+        page.wait_for_selector("text=A demonstration")
+        page.wait_for_function("document.querySelector('.facts dd').innerText !== '0'")
+        page.close()
+        arrivals.stop()
+
+
+def test_work_in_the_background(watch: Watch, many: Server) -> None:
+    page = log_in(many, watch.context(), "plans", "statistician")
+    page.goto(f"{many.url}/lab")
+    page.fill("[name=trials]", "20000")
+    page.check("[name='design safebai-linear']")
+    page.click("button:has-text('Simulate')")
+    page.wait_for_selector(".job progress")
+    page.click(".job >> text=Cancel")
+    page.wait_for_selector("#result >> text=cancelled")
+    page.uncheck("[name='design safebai-linear']")
+    page.fill("[name=trials]", "20")
+    page.click("button:has-text('Simulate')")
+    page.wait_for_selector("#result td:has-text('surefoot-linear')")
+    page.goto(f"{many.url}/study/running")
+    page.click("text=Work out the table")
+    page.wait_for_selector("#preview table.decide")
+    page.fill("[name=trials]", "20")
+    page.click("button:has-text('Forecast')")
+    page.wait_for_selector("#forecast td")
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2, "the meeting's paper"
+
+
+PAGES = (
+    "/", "/study/running", "/study/ended", "/study/paused", "/study/hundred", "/study/levels", "/study/running/enter",
+    "/study/running/change", "/study/running/journal", "/access", "/lab", "/api/docs", "/study/nothing", "/?search=zz",
+)  # fmt: skip
+
+
+def test_nobody_is_kept_out(watch: Watch, many: Server) -> None:
+    """axe-core finds nothing on any page, light and dark; text has a width; nothing is wider than a phone."""
+    watch.allowed = ["404"]
+    script = axe()
+    for scheme, width in (("light", 1280), ("dark", 390)):
+        context = watch.context(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
+        page = log_in(many, context, "boss", "admin")
+        arabic = f"/study/{next(n for n in many.site.hub.journal.names() if n.startswith('د'))}"
+        for path in (*PAGES, arabic, "/login") if scheme == "light" else (*PAGES[:2], *PAGES[6:11], arabic):
+            page.goto(many.url + path)
+            assert page.evaluate("document.querySelector('h1').getBoundingClientRect().height") > 0
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            if "hundred" in path:
+                continue  # the same page, long
+            page.evaluate(script)
+            rules = {
+                "resultTypes": ["violations"],
+                "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+            }
+            found = page.evaluate("rules => axe.run(document, rules)", rules)["violations"]
+            said = [
+                f"{v['id']}: {n['html'][:150]} {n.get('failureSummary', '')[:200]}"
+                for v in found
+                for n in v["nodes"][:2]
+            ]
+            assert not said, f"{path}, {scheme}: " + "\n".join(said)
