@@ -2,6 +2,10 @@
 
 python -m benchmarks.ours          a few minutes on one core
 python -m benchmarks.ours --full   2,000 trials wherever failures are counted; hours
+python -m benchmarks.ours promises --full --delta 0.5 --first 10 --count 10 --json RUN.json
+                                   instances 10 to 19 alone; what RUN.json has already is not run again
+python -m benchmarks.ours versus --before ../0.1.0/src --count 100
+                                   random-linear instances beside another version, each in a process of its own
 
 A ratio is mean pulls of `safebai-*` over mean pulls of `surefoot-*`, both with their defaults, on the same problem.
 ± is one standard error. Trials that spent their budget count with the pulls they made.
@@ -12,10 +16,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,13 +49,20 @@ class Plan:
     failing: int = 10  # random instances on which failures are counted
     often: int = 100  # with so many trials each
     speed: int = 1_024
+    delta: float = 0.1  # of what fails
+    first: int = 0  # instance of those on which failures are counted
+    before: str = ""  # the sources of another version
 
 
 FULL = Plan(paper=2_000, few=50, catalogue=2_000, failing=50, often=2_000, speed=4_096)
 
 
+HOW: dict[str, Any] = {}  # what `simulate` is told beside its defaults: --device
+
+
 def run(problem: Problem, scenario: Scenario, whose: str, trials: int, **options: Any) -> Result:
-    return simulate(problem, scenario, make(f"{whose}-{problem.shape}", **options), trials, SEED, progress=False)
+    how = HOW if whose == "surefoot" else {}
+    return simulate(problem, scenario, make(f"{whose}-{problem.shape}", **options), trials, SEED, progress=False, **how)
 
 
 @dataclass(frozen=True)
@@ -237,21 +250,60 @@ def catalogue(plan: Plan, found: dict[str, Any]) -> None:
 
 
 def promises(plan: Plan, found: dict[str, Any]) -> None:
-    rows = []
-    for family in FAMILIES:
-        for k in range(plan.failing):
-            problem, scenario = case(family, 8, instance=k, budget=BUDGET)
+    """Failures on the catalogue (with the first instance) and on random instances; what is in `found` stays."""
+    cases = [(name, None) for name, it in CASES.items() if it.claim and not it.family] if plan.first == 0 else []
+    families = [name for name, it in CASES.items() if it.claim and it.family]
+    rows: list[tuple[object, ...]] = []
+    for name, k in [*cases, *((name, k) for name in families for k in range(plan.first, plan.first + plan.failing))]:
+        key = f"failures {name} {k} delta={plan.delta} trials={plan.often}"
+        if key not in found:
+            more = {} if k is None else {"instance": k, "budget": BUDGET}
+            problem, scenario = case(name, delta=plan.delta, **more)
             result = run(problem, scenario, "surefoot", plan.often)
-            bound = upper_bound(failures(result), result.trials)
-            wrong, unsafe = int(result.wrong.sum()), int(result.unsafe.sum())
-            rows.append((family, k, wrong, unsafe, f"{bound:.1%}", "yes" if bound <= problem.delta else "**no**"))
-            found[f"{family} {k}"] = {"wrong": wrong, "unsafe": unsafe, "upper": bound, "trials": result.trials}
-        say(f"{family}: failures counted on {plan.failing} instances")
-    head = ("family", "K", "wrong", "unsafe", "failed, 99% bound", "at most delta")
+            found[key] = {"wrong": int(result.wrong.sum()), "unsafe": int(result.unsafe.sum()),
+                          "upper": upper_bound(failures(result), result.trials)}  # fmt: skip
+            say(key, found[key])
+            keep(found)
+        it = found[key]
+        kept = it["upper"] < plan.delta
+        rows.append(
+            (name, "" if k is None else k, it["wrong"], it["unsafe"], f"{it['upper']:.1%}", "yes" if kept else "**no**")
+        )
+    head = ("scenario", "K", "wrong", "unsafe", "failed, 99% bound", "below delta")
     kept = sum(row[-1] == "yes" for row in rows)
     shown = [row for row in rows if row[-1] != "yes" or row[2] or row[3]]
-    title = f"Failed on random instances ({plan.often:,} trials each)"
-    table(f"{title}: at most delta on {kept} of {len(rows)}", head, shown)
+    title = f"Failures at delta {plan.delta} ({plan.often:,} trials each)"
+    table(f"{title}: below delta on {kept} of {len(rows)}", head, shown)
+
+
+BEFORE = """
+import sys
+from surefoot import case, make, simulate
+k, trials, seed = map(int, sys.argv[1:])
+problem, scenario = case("random-linear", 8, instance=k, budget=10**10)
+print(simulate(problem, scenario, make("surefoot-linear"), trials, seed, progress=False).pulls.mean())
+"""
+
+
+def versus(plan: Plan, found: dict[str, Any]) -> None:
+    """Mean pulls on random-linear instances as a part of what another version takes."""
+    if not plan.before:
+        say("versus: no --before, the sources of the other version")
+        return
+    for k in range(plan.first, plan.first + plan.instances):
+        key = f"versus {k} trials={plan.few}"
+        if key not in found:
+            ours = mean(run(*case("random-linear", 8, instance=k, budget=BUDGET), "surefoot", plan.few))[0]
+            command = [sys.executable, "-c", BEFORE, str(k), str(plan.few), str(SEED)]
+            there = subprocess.run(
+                command, env={**os.environ, "PYTHONPATH": plan.before}, capture_output=True, text=True, check=True
+            )
+            found[key] = math.log(ours / float(there.stdout))
+            keep(found)
+    logs = np.array([x for key, x in found.items() if key.startswith("versus ") and key.endswith(f"trials={plan.few}")])
+    error = logs.std(ddof=1) / len(logs) ** 0.5 if len(logs) > 1 else math.nan
+    row = (len(logs), f"**{math.exp(logs.mean()):.3f}** ± {error:.3f}", f"{math.exp(logs.max()):.2f}")
+    table("random-linear: pulls as a part of the other version's", ("instances", "geometric mean", "worst"), [row])
 
 
 def speed(plan: Plan, found: dict[str, Any]) -> None:
@@ -276,27 +328,43 @@ PARTS: dict[str, Callable[[Plan, dict[str, Any]], None]] = {
     "random": random_instances,
     **{family: partial(random_instances, families=[family]) for family in FAMILIES},
     "promises": promises,
+    "versus": versus,
 }
+KEPT: list[Path] = []  # where numbers are kept
+
+
+def keep(found: dict[str, Any]) -> None:
+    """As they come: a run that was ended goes on where it was."""
+    for path in KEPT:
+        path.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ours", description="Our designs against the paper's.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--full", action="store_true", help="2,000 trials wherever failures are counted")
-    parser.add_argument("--instances", type=int, help="of each random family")
-    parser.add_argument("--json", type=Path, help="add the numbers to this file (drawn by benchmarks.picture)")
+    parser.add_argument("--instances", "--count", type=int, help="of each random family")
+    parser.add_argument("--first", type=int, default=0, help="instance of promises and versus")
+    parser.add_argument("--delta", type=float, default=0.1, help="of promises")
+    parser.add_argument("--before", default="", help="the sources of another version, for versus")
+    parser.add_argument("--device", help="where our designs are simulated, such as cuda")
+    parser.add_argument("--json", type=Path, help="keep the numbers in this file (drawn by benchmarks.picture)")
     asked = parser.parse_args(arguments)
     if unknown := [part for part in asked.parts if part not in PARTS]:
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    plan = FULL if asked.full else Plan()
+    some = {"first": asked.first, "delta": asked.delta, "before": asked.before}
     if asked.instances:
-        plan = Plan(**{**vars(plan), "instances": asked.instances, "failing": min(asked.instances, plan.failing)})
-    found: dict[str, Any] = {"plan": vars(plan)}
-    for part in asked.parts or [part for part in PARTS if part not in FAMILIES]:
+        some |= {"instances": asked.instances, "failing": asked.instances}
+    plan = replace(FULL if asked.full else Plan(), **some)
+    if asked.device:
+        HOW["device"] = asked.device
+    there = bool(asked.json and asked.json.exists())
+    found: dict[str, Any] = json.loads(asked.json.read_text(encoding="utf-8")) if there else {}
+    found["plan"] = vars(plan)
+    KEPT[:] = [asked.json] if asked.json else []
+    for part in asked.parts or [part for part in PARTS if part not in (*FAMILIES, "versus")]:
         PARTS[part](plan, found)
-    if asked.json:
-        before = json.loads(asked.json.read_text(encoding="utf-8")) if asked.json.exists() else {}
-        asked.json.write_text(json.dumps(before | found, indent=1), encoding="utf-8")
+        keep(found)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,14 @@ METHODS = {
 def write_pages(folder: Path) -> None:
     """All of them, as Markdown; a page that has not changed is left alone."""
     folder.mkdir(exist_ok=True)
-    pages = {"designs": designs(), "cli": cli(), "problem-file": problem_file(), "json": answers(), "api": api()}
+    pages = {
+        "designs": designs(),
+        "cli": cli(),
+        "problem-file": problem_file(),
+        "json": answers(),
+        "api": api(),
+        "more": more(folder.parent),
+    }
     for name, text in pages.items():
         path = folder / f"{name}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -150,11 +156,8 @@ def api() -> str:
     return "\n".join([*lines, "## Scenarios by name", "", kinds, ""])
 
 
-def undocumented() -> list[str]:
-    """Fields of public dataclasses that their docstring does not name."""
-    found = []
-    for name in surefoot.__all__:
-        it = getattr(surefoot, name)
-        if is_dataclass(it):
-            found += [f"{name}.{f.name}" for f in fields(it) if f.name not in (it.__doc__ or "")]
-    return found
+def more(docs: Path) -> str:
+    """Pages that the first one does not name, so that none is lost."""
+    known = (docs / "index.md").read_text(encoding="utf-8").split()
+    others = [f"/{path.stem}" for path in sorted(docs.glob("*.md")) if path.stem not in (*known, "index")]
+    return "\n".join(["# More", "", *(["```{toctree}", *others, "```", ""] if others else ["Nothing more.", ""])])

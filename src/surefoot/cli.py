@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum, auto
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -28,7 +28,6 @@ from .tables import Fit
 app = typer.Typer(
     name="surefoot",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Which of several options is best at its highest safe level, found without stepping over the limit.",
 )
@@ -218,6 +217,8 @@ def compare(
     fitting += policies(shape)
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
+    if any(p.squares for p, _ in problems):  # the others need a sigma
+        fitting = [name for name in fitting if DESIGNS[name].learns]
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
     runs = [
@@ -625,8 +626,23 @@ def serve(
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
-        print(f"surefoot {__version__}")
+        print(f"surefoot {__version__} ({build()})")
         raise typer.Exit
+
+
+def build() -> str:
+    """What is running: the commit of a checkout, or an installed package; and on which Python and NumPy."""
+    import platform
+    import subprocess
+
+    import numpy as np
+
+    here, where = Path(__file__).resolve().parent, "installed"
+    if (here.parents[1] / ".git").exists():
+        said = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+        with suppress(OSError, subprocess.SubprocessError):
+            where = subprocess.run(said, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
+    return f"{where}, Python {platform.python_version()}, NumPy {np.__version__}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array
-from .designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, Cohort, Design, Outcome, repeat, take
+from .designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, Cohort, Design, Outcome, expected_squares, repeat, take
 from .problem import Problem
 
 COHORTS, MOST = 3, 64  # of an arm, and outcomes of all of them
@@ -88,7 +88,7 @@ def _harms(p: Problem, n: int) -> Array:
 def _quiet(p: Problem, cohort: Cohort) -> Outcome:
     """No harm (as far below the limit as one sigma, or 0), and an effect in half of the readings."""
     calm = 0.0 if p.noises[1].binary else min(0.0, p.limit - p.noises[1].scale)
-    return Outcome(cohort.n, np.floor(cohort.n / 2.0), cohort.n * calm)
+    return Outcome(cohort.n, np.floor(cohort.n / 2.0), cohort.n * calm, expected_squares(p, cohort.n))
 
 
 def _outcome(p: Problem, cohort: Cohort, arm: int, harms: Array) -> Outcome:

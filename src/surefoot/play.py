@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from .arrays import Array, like
+from .arrays import Array, floats, like
 from .designs.base import RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
 from .problem import Problem
@@ -159,7 +159,8 @@ class OnDevice:
         return self.rng.random((state.pulls.shape[0], self.job.design.draws))
 
     def draw(self, state: State, cohort: Cohort) -> list[Array]:
-        return list(self.job.scenario.draw(self.rng, self.job.problem, cohort.dose, cohort.n, state.pulls))
+        n, pulls = floats(cohort.n), floats(state.pulls)
+        return list(self.job.scenario.draw(self.rng, self.job.problem, cohort.dose, n, pulls))
 
 
 def play(job: Job, tick: Callable[[float], None] = lambda share: None) -> Played:

@@ -226,9 +226,9 @@ def test_the_evidence_is_never_above_that_at_any_value_of_lines() -> None:
 
     def at_many(p: Any, claims: Any, places: Any) -> Any:
         u = bars + 0.0 * places[0]
-        return np.min(wealth(p, claims, u, u), axis=0)
+        return (np.min(wealth(p, claims, u, u), axis=0),) * 2
 
-    least_ = each(state, every, None, at_many)
+    least_, _ = each(state, every, None, at_many)
     leads = np.arange(3) == state.look.leader[:, None]
     assert np.all(found <= least_ + 1e-9)
     assert np.all((found > least_ - 0.3) | (least_ < 1) | leads)  # and not far below where it matters

@@ -240,6 +240,9 @@ def test_bets_on_slopes_balance_exactly() -> None:
     slopes, rng = Slopes([np.array([0.5])], [0.2], [1.0, 1.0]), np.random.default_rng(0)
     for _ in range(200):
         dose, n = float(rng.choice([0.2, 0.4, 0.7, 1.5])), int(rng.integers(1, 5))
-        slopes.add(0, 1, dose, np.full(n, 3.0 * dose / 0.2))  # a line of slope 3 in units of the start dose
+        if rng.random() < 0.5:  # a line of slope 3 in units of the start dose
+            slopes.add(0, 1, dose, np.full(n, 3.0 * dose / 0.2))
+        else:
+            slopes.add_block(0, 1, dose, n, n * 3.0 * dose / 0.2)
         left, total, _ = slopes.sums[:, 0, 1, 0]
         assert (left >= 0).all() and np.allclose(total, -3.0 * left)

@@ -426,6 +426,15 @@ def _check_squares(xp: Any, state: State, outcome: Outcome) -> None:
             raise SurefootError(f"squares of {name} must be finite and 0 or more, one for every trial and arm")
 
 
+def expected_squares(problem: Problem, n: Array) -> Any:
+    """Squares for an outcome that is only supposed, as the scale has them; None where the problem wants none."""
+    if not problem.squares:
+        return None
+    xp = array_namespace(n)
+    free = xp.astype(xp.where(n > 1, n - 1, xp.zeros_like(n)), xp.float64)
+    return tuple(noise.scale**2 * free for noise in problem.noises)
+
+
 def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:
     """The fields of a State before the first pull."""
     shape = (trials, len(problem.arms))

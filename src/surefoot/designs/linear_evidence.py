@@ -16,18 +16,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from array_api_compat import array_namespace, device, is_numpy_array
 
-from ..arrays import Array, like, pick, put, scatter
+from ..arrays import Array, like, pick, scatter
 from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .linear_bars import TINY, Bets, Cells, Pulls, Rates, binary, flat, sigmas, tolerance
 from .linear_estimates import Look, look, slopes, stepped
-from .linear_wealth import Claims, Reaches, above, below, infimum, refutation, taken
+from .linear_wealth import Claims, Places, Reaches, above, below, infimum, refutation, taken
 from .recommend import Estimates
 from .settle import conclude, round_down
 
@@ -56,6 +57,7 @@ class LinearState(State):
     harm_at_start: Array  # a lower bound on it
     look: Look
     again: Array  # how much evidence there should be when an arm's claim is looked at next
+    weak: Array  # the bar where the wealth was least when it was looked at last; nan before
 
 
 class LinearEvidence(Evidence[LinearState]):
@@ -81,7 +83,8 @@ class LinearEvidence(Evidence[LinearState]):
         return LinearState(
             **first, n=xp.zeros_like(first["standing"]), dose=zero, harms=zero, data=none, own=none, led=none,
             shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates, harm_at_start=zero - xp.inf,
-            look=look(problem, none, first["standing"] == ACTIVE), again=zero + goal(problem) + SPARE,
+            look=look(problem, none, first["standing"] == ACTIVE),
+            again=zero + goal(problem) + SPARE, weak=zero + xp.nan,
         )  # fmt: skip
 
     def certified(self, state: LinearState) -> Array:
@@ -113,10 +116,11 @@ class LinearEvidence(Evidence[LinearState]):
         )
 
     def against(self, state: LinearState) -> Array:
-        """By what is known now (lemma 7); of a claim that is refuted, what refuted it."""
-        xp = array_namespace(state.pulls)
-        found = each(state, state.standing != REFUTED, None, infimum)
-        return xp.where(state.standing == REFUTED, goal(state.problem), found)
+        """By what is known now (lemma 7); of a claim that is refuted, what refuted it; of the winner's, nothing."""
+        xp, d = array_namespace(state.pulls), len(state.problem.arms)
+        which = (state.standing == ACTIVE) & (xp.arange(d, device=device(state.dose)) != state.winner[:, None])
+        found, _ = each(state, which, None, infimum)
+        return xp.where(which, found, xp.where(state.standing == REFUTED, goal(state.problem), 0.0))
 
     def seems(self, state: LinearState) -> Estimates:
         """At the dose where the estimated line of harm reaches the limit."""
@@ -222,44 +226,43 @@ def judge(s: LinearState, live: Array, before: Array) -> LinearState:
     again = xp.where((at.leader == before)[:, None], xp.minimum(s.again, falls), first)
     rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
     due = rival & (at.evidence >= again)
-    beaten, short = refuted(s, due)
+    beaten, short, s = refuted(s, due)
     near = beaten
     if p.tolerance is not None:
-        near, short = refuted(s, due & ~beaten, at.leader)
+        near, short, s = refuted(s, due & ~beaten, at.leader)
     again = xp.where(short > 0, at.evidence + EASE * short, again)
     bar = at.bar * (p.limit * sigmas(p)[0] / sigmas(p)[1])
     return conclude(replace(s, again=again), s.harm_at_start, at.leader, beaten, near, bar, bar)
 
 
-def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array]:
+def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array, LinearState]:
     """Where the wealth against an arm's claim has reached the goal at every bar, and what is missing."""
     xp, enough = array_namespace(s.pulls), goal(s.problem)
-    short = xp.where(which, enough - each(s, which, named, partial(refutation, goal=enough)), 0.0)
-    return which & (short <= 0), short
+    total, weak = each(s, which, named, partial(refutation, goal=enough))
+    short = xp.where(which, enough - total, 0.0)
+    return which & (short <= 0), short, replace(s, weak=xp.where(which, weak, s.weak))
 
 
-def each(s: LinearState, which: Array, named: Array, find: Callable[..., Array]) -> Array:
-    """What `find` finds for each of these claims, and 0 for the others: in blocks, and those against which one arm has
-    bet (nearly always) apart from the others."""
+def each(s: LinearState, which: Array, named: Array, find: Callable[..., tuple[Array, Array]]) -> tuple[Array, Array]:
+    """What `find` finds for each of these claims, and anything for the others. In blocks: first those against which one
+    arm has bet, nearly all of them, which is less work for each."""
     xp, d = array_namespace(s.pulls), len(s.problem.arms)
     row, arm = xp.nonzero(which)
-    if row.shape[0] == 0:
-        return xp.zeros_like(s.dose)
-    order, doses, bars = xp.argsort(-s.led.v, axis=1).T, reaches(s), places(s)
+    many = row.shape[0]
+    if many == 0:
+        return s.dose, s.dose
+    leaders, doses, bars = xp.argsort(-s.led.v, axis=1).T, reaches(s), places(s)
     led = xp.take(xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1), row)
-    total = xp.zeros_like(row, dtype=xp.float64)
-    for several in (False, True) if row.shape[0] > FEW and is_numpy_array(row) else (None,):
-        these = led >= 0 if several is None else (led > 1) == several
-        (index,) = xp.nonzero(these)
-        found = []
-        for i in range(0, index.shape[0], BLOCK):
-            at = index[i : min(i + BLOCK, index.shape[0])]
-            r, k = xp.take(row, at), xp.take(arm, at)
-            leaders = xp.take(order[: max(1, int(xp.max(xp.take(led, at)))), :], r, axis=1)
-            claims = claimed(s, doses, r, k, leaders, named)
-            found.append(find(s.problem, claims, tuple(flat(x, r * d + k) for x in bars)))
-        total = put(total, these, xp.concat(found)) if found else total
-    return xp.where(which, scatter(which, total), 0.0)
+    order, found = xp.argsort(led), []
+    alone = int(xp.sum(xp.astype(led <= 1, xp.int64))) if many > FEW and is_numpy_array(row) else 0
+    for i, j in pairwise(sorted({*range(0, many, BLOCK), alone, many})):
+        at = order[i:j]
+        r, k = xp.take(row, at), xp.take(arm, at)
+        most = max(1, int(xp.max(xp.take(led, at))))
+        claims = claimed(s, doses, r, k, xp.take(leaders[:most, :], r, axis=1), named)
+        found.append(xp.stack(find(s.problem, claims, tuple(flat(x, r * d + k) for x in bars))))
+    both = xp.take(xp.concat(found, axis=1), xp.argsort(order), axis=1)
+    return scatter(which, both[0, :]), scatter(which, both[1, :])
 
 
 def claimed(s: LinearState, doses: Reaches, row: Array, arm: Array, leaders: Array, named: Array = None) -> Claims:
@@ -279,12 +282,13 @@ def claimed(s: LinearState, doses: Reaches, row: Array, arm: Array, leaders: Arr
     )  # fmt: skip
 
 
-def places(s: LinearState) -> tuple[Array, Array, Array]:
+def places(s: LinearState) -> Places:
     """Where the wealth against each claim is about least: between the arm's value and the leader's."""
     xp, at, shift = array_namespace(s.pulls), s.look, tolerance(s.problem)
     high = xp.maximum(pick(at.value, at.leader) + shift, at.value)
-    low, t, high = (x / (1 + x) for x in (at.value, xp.maximum(at.bar, like(high, shift)), high))
-    return low, xp.clip(t, low, high), high
+    low, u, high = (x / (1 + x) for x in (at.value, xp.maximum(at.bar, like(high, shift)), high))
+    before = xp.where(xp.isnan(s.weak), u, s.weak)
+    return low, xp.clip(u, low, high), high, xp.clip(before, low, high)
 
 
 def reaches(s: LinearState) -> Reaches:

@@ -52,7 +52,8 @@ class LinearPolicy(Policy[LinearState]):
     def choose(self, state: LinearState, u: Array) -> Cohort:
         xp, s, n = array_namespace(state.pulls), state, xp_float(state.n)
         turn = xp.where((s.found > 0)[:, None], wanted(s), in_turn(s, n))
-        growth = self.growth * (1 + HASTE * (1 - progress(s)) ** 2)
+        part = xp.where(starved(s, n), 0.0, progress(s))
+        growth = self.growth * (1 + HASTE * (1 - part) ** 2)
         size = xp.maximum(xp.ceil(growth * (n + 20)), like(n, float(self.cohort)))
         size = xp.where(s.n > 0, xp.where(turn, size, 0.0), float(self.first))
         return Cohort(s.safe, xp.astype(xp.where(wanted(s), xp.clip(size, 0.0, 1e15), 0.0), xp.int64))
@@ -99,9 +100,14 @@ def in_turn(s: LinearState, n: Array) -> Array:
     share = leaders_share(s, look, rival)
     few = xp.log(xp.maximum(pick(n, look.leader), like(n, 1.0))) <= least
     turn = xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
+    return turn | starved(s, n)
+
+
+def starved(s: LinearState, n: Array) -> Array:
+    """The arms that may be best and have hardly been pulled."""
+    xp = array_namespace(n)
     count = xp.sum(xp_float(s.standing == ACTIVE), axis=1, keepdims=True)
-    starved = n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
-    return turn | starved
+    return n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
 
 
 def leaders_share(s: LinearState, look: Look, rival: Array) -> Array:

@@ -23,7 +23,8 @@ Batch = TypeVar("Batch")
 
 PARTS = 3  # of a cell that has not enough wealth as a whole
 
-Places = tuple[Array, Array, Array]  # (claims,): bars, as u: below, about, and above where the wealth is least
+# (claims,): bars, as u: below, about, and above where the wealth is least, and where it was least before
+Places = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -131,36 +132,42 @@ def added_logs(a: Array, b: Array) -> Array:
     return top + xp.log(xp.exp(a - top) + xp.exp(b - top))
 
 
-def refutation(p: Problem, claims: Claims, places: Places, goal: float) -> Array:
-    """The least log of the wealth, as far as it is below the goal: at one bar and, where that passes, at all."""
-    xp, at = array_namespace(places[1]), places[1][None, :]
-    total = wealth(p, claims, at, at)[0, :]
+def refutation(p: Problem, claims: Claims, places: Places, goal: float) -> tuple[Array, Array]:
+    """The least log of the wealth, as far as it is below the goal, and the bar there: at two bars and, where these
+    pass, at all."""
+    xp, (low, u, high, before) = array_namespace(places[0]), places
+    bars = xp.stack([u, before])
+    log = wealth(p, claims, bars, bars)
+    total, u = xp.min(log, axis=0), xp.where(log[0, :] <= log[1, :], u, before)
     passed = total >= goal
     (these,) = xp.nonzero(passed)
     if these.shape[0] == 0:
-        return total
-    bars = spread(p, *(xp.take(x, these) for x in places))
-    return put(total, passed, over_all(p, claims.take(these), bars, xp.full_like(bars[0, :], goal)))
+        return total, u
+    bars = spread(p, *(xp.take(x, these) for x in (low, u, high)))
+    found = over_all(p, claims.take(these), bars, xp.full_like(bars[0, :], goal))
+    return put(total, passed, found[0]), put(u, passed, found[1])
 
 
-def infimum(p: Problem, claims: Claims, places: Places) -> Array:
-    """The least log of the wealth over all bars."""
-    at = places[1][None, :]
-    return over_all(p, claims, spread(p, *places), wealth(p, claims, at, at)[0, :], 4)
+def infimum(p: Problem, claims: Claims, places: Places) -> tuple[Array, Array]:
+    """The least log of the wealth over all bars, and where."""
+    low, u, high, _ = places
+    at = u[None, :]
+    return over_all(p, claims, spread(p, low, u, high), wealth(p, claims, at, at)[0, :], 4)
 
 
-def over_all(p: Problem, claims: Claims, bars: Array, enough: Array, times: int = 2) -> Array:
-    """Lemma 7: the least log of the wealth over the cells between these bars, as far as it is below `enough`.
+def over_all(p: Problem, claims: Claims, bars: Array, enough: Array, times: int = 2) -> tuple[Array, Array]:
+    """Lemma 7: the least log of the wealth over the cells between these bars, as far as it is below `enough`; where.
 
     A cell has at most the wealth of each of its parts: where it has not enough it is parted, so many times.
     """
     xp = array_namespace(bars)
-    total = wealth(p, claims, bars[:-1, :], bars[1:, :])
+    total, middle = wealth(p, claims, bars[:-1, :], bars[1:, :]), 0.5 * (bars[:-1, :] + bars[1:, :])
     short = total < enough
     cell, which = xp.nonzero(short)
-    if which.shape[0] == 0 or not times:
-        return xp.min(total, axis=0)
-    low, high = (flat(bars, i * bars.shape[1] + which) for i in (cell, cell + 1))
-    parts = xp.stack([low, *(low + (high - low) * (i / PARTS) for i in range(1, PARTS)), high])
-    found = over_all(p, claims.take(which), parts, xp.take(enough, which), times - 1)
-    return xp.min(xp.where(short, scatter(short, found), total), axis=0)
+    if which.shape[0] and times:
+        low, high = (flat(bars, i * bars.shape[1] + which) for i in (cell, cell + 1))
+        parts = xp.stack([low, *(low + (high - low) * (i / PARTS) for i in range(1, PARTS)), high])
+        found = over_all(p, claims.take(which), parts, xp.take(enough, which), times - 1)
+        total, middle = (xp.where(short, scatter(short, x), y) for x, y in zip(found, (total, middle), strict=True))
+    least = xp.argmin(total, axis=0)[None, :]
+    return tuple(xp.take_along_axis(x, least, axis=0)[0, :] for x in (total, middle))

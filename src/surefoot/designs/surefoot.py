@@ -28,6 +28,7 @@ class SurefootLinear(Composed[LinearState]):
 
     name: ClassVar[str] = "surefoot-linear"
     shape: ClassVar[Shape] = "linear"
+    chunk: ClassVar[int] = 4096
     evidence: ClassVar[Evidence[Any]] = LinearEvidence()
 
 

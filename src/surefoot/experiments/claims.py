@@ -169,6 +169,8 @@ def _regret(runs: Runs, scenario: str, spec: str, others: Sequence[str]) -> Call
         text += f"; {final:.3f} when it has ended"
         m, se = area.pop("it")
         lead = [(x - m) / np.hypot(se, s) if np.hypot(se, s) else np.sign(x - m) * 99 for x, s in area.values()]
+        if d not in drawn:  # a sketch with fewer arms says nothing about the figure's
+            return f"{text}; the claim is about d = {drawn[-1]}, which was not run", UNKNOWN
         return text, HOLDS if min(lead) > Z else FAILS if min(lead) < -Z else UNKNOWN
 
     return judge if arms else None

@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, repeat, take
+from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, expected_squares, repeat, take
 from ..problem import SurefootError
 from ..scenario import Scenario
 from .checker import Given
@@ -45,6 +46,8 @@ def preview(
             list(harm) if harm is not None else np.linspace(low, high, 7).tolist(),
         ]
         for r, noise in enumerate(problem.noises):
+            if noise.worst is not None:
+                grids[r] = np.clip(grids[r], *noise.worst).tolist()
             if noise.binary:  # a mean of n zeros and ones
                 grids[r] = sorted({min(max(round(x * n), 0), n) / n for x in grids[r]})
         pairs = [(e, h) for h in grids[1] for e in grids[0]]
@@ -76,8 +79,9 @@ def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
     for cohort in reversed(view.cohorts[: given.number]):
         means = []
         for values in (view.effect, view.harm):
-            seen = [values[s] for s, i in cohort.subjects() if i == arm and values[s] == values[s]]
-            means.append(math.fsum(seen) / len(seen) if seen else math.nan)
+            seen = [s for s, i in cohort.subjects() if i == arm and values[s] == values[s]]
+            many = sum(view.block[s]["n"] if s in view.block else 1 for s in seen)
+            means.append(math.fsum(values[s] for s in seen) / many if seen else math.nan)
         if not math.isnan(sum(means)):
             return means[0], means[1]
     return 0.0, view.problem.limit
@@ -87,7 +91,8 @@ def _tell(view: View, given: Given, state: Any, means: Any) -> Any:
     """Clones of a state, each told this cohort with other means, (clones, arms, 2)."""
     n = np.repeat(np.array([given.n]), len(means), axis=0)
     cohort = repeat(view.released(given, state), len(means))
-    return view.design.tell(repeat(state, len(means)), cohort, Outcome(n, n * means[..., 0], n * means[..., 1]))
+    outcome = Outcome(n, n * means[..., 0], n * means[..., 1], expected_squares(view.problem, n))
+    return view.design.tell(repeat(state, len(means)), cohort, outcome)
 
 
 def forecast(view: View, scenarios: Sequence[Scenario], trials: int, seed: int) -> list[dict[str, Any]]:
@@ -120,13 +125,15 @@ def _forecast(view: View, scenario: Scenario, trials: int, rng: np.random.Genera
             came = [[x for (arm, _), x in view.sums(given).items() if arm == i] for i in range(d)]
             had, *sums = (np.array([sum(x[k] for x in row) for row in came]) for k in range(3))
             cohort = repeat(view.released(given, view.state), len(rows))
-            n, given = cohort.n - had, None
+            n, given = np.maximum(cohort.n - had, 0), None
+            cohort = replace(cohort, n=n + had)
         else:
             cohort = design.ask(state, rng.random((len(rows), design.draws)))
             n, sums = cohort.n, [np.zeros(len(problem.arms))] * 2
-        effect, harm, _ = scenario.draw(rng, problem, cohort.dose, n, state.pulls)
+        effect, harm, _, *squares = scenario.draw(rng, problem, cohort.dose, n, state.pulls)
         pulls[rows] += n.sum(axis=1)
-        state = design.tell(state, cohort, Outcome(cohort.n, sums[0] + effect, sums[1] + harm))
+        outcome = Outcome(cohort.n, sums[0] + effect, sums[1] + harm, tuple(squares) or None)
+        state = design.tell(state, cohort, outcome)
     return {
         "scenario": scenario.name,
         "trials": trials,
@@ -147,7 +154,7 @@ def tipping(view: View) -> list[dict[str, Any]]:
     return [
         _tip(view, given, arm, count)
         for given in view.cohorts
-        if given.closed
+        if given.closed and not given.blocks  # of a block nobody drops out: it has as many as came
         for arm, count in _dropped(view, given).items()
     ]
 

@@ -15,7 +15,7 @@ from .published import certified
 def story_data(view: View) -> list[ArmStory]:
     """One arm each: when it was given which dose to how many, and what was known after each cohort."""
     closed = [given for given in view.cohorts if given.closed]
-    upto = np.cumsum([given.size for given in closed])
+    upto = np.cumsum([sum(came[0] for came in given.came.values()) for given in closed])
     states = [*view.before[1 : len(closed)], view.state] if closed else []
     verdicts = [view.design.verdict(state) for state in states]
     allowed = [certified(view.design, state) for state in states]

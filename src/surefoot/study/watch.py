@@ -124,6 +124,8 @@ class Watches:
             band = int(np.searchsorted(self.edges[arm], dose))
             for r, values in enumerate((record.effect, record.harm)):
                 self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
+                if self.slopes:
+                    self.slopes.add_block(arm, r, dose, block["n"], values[subject])
                 if (spread := block.get(f"{READINGS[r]}_spread")) is not None:
                     self.noise[arm, r] += block["n"] - 1, spread
             self.touched.add(arm)
@@ -307,6 +309,8 @@ class Watches:
             return f"harm at doses of about {s.a / s.n:.4g} is about {s.x / s.n:.4g}, and {p.ceiling:.4g} is allowed"
         watch, r, j, _ = key
         l, h = running(self.bands[arm][r])[j], running(self.bands[arm][r][::-1])[BANDS - j - 1]
+        if not h.n:  # none were given more: a slope below 0
+            return f"{READINGS[r]} per dose is about {l.ax / l.aa:.4g}"
         was, now = (s.ax / s.aa if watch == "line" else s.x / s.n for s in (l, h))
         what = f"{READINGS[r]} per dose" if watch == "line" else READINGS[r]
         edge = self.edges[arm][j] if it.labels is None else math.floor(self.edges[arm][j])

@@ -105,6 +105,13 @@ class Slopes:
         higher = left, S + PARTS * a * total[whole] + rest * then, V + whole * (PARTS * a) ** 2 + rest**2
         self.sums[:, arm, r] = np.where(low, (B + n * a * a, S - a * total[-1], V + n * a * a), higher)
 
+    def add_block(self, arm: int, r: int, dose: float, n: float, total: float) -> None:
+        """The sum of n readings at one dose, which all have one weight."""
+        a, z = dose / self.starts[arm], total / self.sigma[r]
+        B, S, V = self.sums[:, arm, r]
+        w = np.where(dose <= self.edges[arm][:, None], -a, np.minimum(PARTS * a, B / (n * a)))
+        self.sums[:, arm, r] = np.maximum(B - n * w * a, 0.0), S + w * z, V + n * w * w
+
     def evidence(self, r: int, sign: int) -> tuple[float, int, int]:
         """Log of the wealth that readings per dose rise (fall) with the dose, half of it on single arms and half on all
         together; and the arm and the edge that show it most."""
