@@ -142,8 +142,8 @@ def seems(state: Any) -> Estimates | None:
     off = dose - guess.crossing
     effect = xp.where(state.n > 0, guess.value + guess.gain[..., -1] * off, -xp.inf)
     harm = guess.harm[..., -1] + guess.rise[..., -1] * off
-    ends = (
+    of_effect, of_harm = (
         (y - 1.96 * error[..., -1], y + 1.96 * error[..., -1])
         for y, error in ((effect, guess.effect_error), (harm, guess.harm_error))
     )
-    return Estimates(dose, effect, harm, *ends)
+    return Estimates(dose, effect, harm, of_effect, of_harm)
