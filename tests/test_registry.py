@@ -33,7 +33,9 @@ def clean() -> Iterator[None]:
     path = list(sys.path)
     yield
     for kind, known in before.items():
-        Registry.every[kind].known = known
+        there = Registry.every[kind].known
+        there.clear()
+        there.update(known)
     sys.path[:] = path
 
 
