@@ -29,6 +29,7 @@ bench: .venv/tools
 
 soak: .venv/tools
 	$(BIN)/python -m tests.study.soak 500
+	$(BIN)/python -m tests.soak_clusters
 
 # What the demo needs: under a minute. What tests, documents and releases need comes on top of it.
 .venv/ready: pyproject.toml constraints.txt

@@ -18,9 +18,9 @@ import numpy as np
 
 from surefoot import bounds, case, make, simulate
 from surefoot.bounds import Mixture
-from surefoot.designs import linear_evidence, linear_policy
+from surefoot.designs import linear_evidence, linear_policy, linear_wealth
 
-HOMES = (linear_evidence, linear_policy)
+HOMES = (linear_evidence, linear_policy, linear_wealth)
 SHARES = {"SAFETY": 0.3, "UNSAFE": 0.05}
 TRIED: dict[str, Sequence[Any]] = {
     "SAFETY": (0.15, 0.45),  # the verdict has the rest
@@ -32,7 +32,8 @@ TRIED: dict[str, Sequence[Any]] = {
     "FLOOR": (0.01, 0.2),
     "BALANCE": (1.2, 4.0),
     "CLOSE": (0.3, 2.0),
-    "growth": (0.01, 0.06, 0.1),
+    "HASTE": (0.0, 2.0, 6.0),
+    "growth": (0.01, 0.03, 0.06),
     "CONTRAST": (Mixture(0.5, 1.6, 5, 5, 1, 0.1, 0.15), Mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.05)),
     "TOGETHER": (Mixture(1.2, 1.5, 3, 2, 1), Mixture(2.0, 1.5, 6, 2, 1)),
 }
@@ -68,7 +69,7 @@ def main() -> None:
     print("| constant | is | tried | pulls, as a part of the usual |\n|---|---|---|---|")
     for name, value in rows:
         found = pulls(args.instances, args.trials, name, value) - usual
-        now = next((getattr(home, name) for home in (*HOMES, bounds) if hasattr(home, name)), 0.025)
+        now = next((getattr(home, name) for home in (*HOMES, bounds) if hasattr(home, name)), 0.015)
         error = found.std(ddof=1) / math.sqrt(len(found))
         print(f"| {name} | {now} | {value} | {math.exp(found.mean()):.3f} ± {error:.3f} |", flush=True)
 

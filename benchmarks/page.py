@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -135,11 +136,14 @@ def main(readings: int = 100_000, seconds: float = 20.0, requests: int = 10_000)
         access = Access(db)
         access.redeem(access.link(None, "bench"), "ann", "correct horse battery")
         cookie, token = access.begin("ann"), access.add_token("robot", "statistician", None, 1, "bench")
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))
+            port = held.getsockname()[1]
         server = subprocess.Popen(
-            [sys.executable, "-m", "surefoot", "serve", "--db", str(db), "--no-browser", "--port", "8643"],
+            [sys.executable, "-m", "surefoot", "serve", "--db", str(db), "--no-browser", "--port", str(port)],
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        url = "http://127.0.0.1:8643"
+        url = f"http://127.0.0.1:{port}"
         try:
             with httpx.Client(base_url=url, cookies={"surefoot": cookie}, timeout=60) as client:
                 while True:

@@ -218,7 +218,7 @@ def compare(
     if shape == "levels" and budget is None:
         budgets = budgets or USUAL
     if any(p.squares for p, _ in problems):  # the others need a sigma
-        fitting = [name for name in fitting if DESIGNS[name].learns]
+        fitting = [name for name in fitting if name not in DESIGNS or DESIGNS[name].learns]
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
     runs = [

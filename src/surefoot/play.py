@@ -260,7 +260,7 @@ class Table:
     def record(self, chosen: Array) -> None:
         """The columns of trials that have ended."""
         rows, batch = self.rows[chosen], self._of(chosen)
-        s, advice, put = batch.state, self.design.recommendation(batch.state), self.columns
+        s, advice, put = batch.state, self.design.recommendation(batch.state, odds=False), self.columns
         found = {"recommended": advice.arm, "dose": advice.dose, "p": advice.p}
         found |= {key: getattr(s, key) for key in ("pulls", "rounds", "ending", "winner")}
         found |= {"over_pulls": batch.over, "unsafe_pulls": batch.unsafe, "excess": batch.excess}

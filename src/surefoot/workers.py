@@ -211,6 +211,7 @@ class Dask(Workers):
             raise SurefootError(f"{address} needs Dask: pip install 'surefoot[dask]'") from None
         self.address, self.distributed = address, distributed
         self.client: Any = None
+        self.out: dict[Future[Played], Any] = {}
         self._connect(30)
 
     def _connect(self, patience: float) -> None:
@@ -219,6 +220,7 @@ class Dask(Workers):
             try:
                 self.client = self.distributed.Client(self.address, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
                 self.client.wait_for_workers(1, timeout=max(until - time.monotonic(), 1))
+                theirs = self.client.run(_ask())
                 break
             except (OSError, TimeoutError) as error:
                 if time.monotonic() > until:
@@ -227,14 +229,27 @@ class Dask(Workers):
                         "scheduler` and `dask worker ADDRESS --nthreads 1`"
                     ) from None
                 time.sleep(0.5)
-        agree(self.client.run(_ask()))
+        agree(theirs)
         self.slots = 2 * max(sum(self.client.nthreads().values()), 1)  # one that is played, and one that waits
 
     def submit(self, job: Job) -> Future[Played]:
         if self.client is None or self.client.status != "running":
             self._connect(PATIENCE)
-        executor = self.client.get_executor(pure=False, retries=10)
-        return _translated(executor.submit(play, job))
+        outer: Future[Played] = Future()
+        self.out[outer] = self.client.submit(play, job, pure=False, retries=10)
+        return outer
+
+    def shares(self) -> dict[int, float]:
+        """Nothing can be seen of jobs that are being played; those that are back, or will not come, are settled."""
+        gone = self.client.status not in ("running", "connecting")
+        for outer, inner in list(self.out.items()):
+            if gone or inner.status != "pending":
+                del self.out[outer]
+                try:
+                    outer.set_result(inner.result(timeout=60))
+                except BaseException as error:
+                    outer.set_exception(Lost(str(error)) if _is_loss(error) else error)
+        return {}
 
     def close(self) -> None:
         with suppress(Exception):
@@ -256,7 +271,9 @@ class Ray(Workers):
         ray = self.ray
         try:
             ray.init(self.address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, OSError, RuntimeError) as error:
+        except ImportError:
+            raise SurefootError(f"{self.address} needs Ray's client too: pip install 'surefoot[ray]'") from None
+        except (OSError, RuntimeError, ValueError) as error:
             raise SurefootError(f"no Ray cluster at {self.address}: {error}") from None
         self.play = ray.remote(max_retries=10, num_cpus=1)(play)
         self.slots = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)

@@ -216,7 +216,10 @@ def half_way(name: str, scenario: str, budget: int) -> Any:
         cohort = design.ask(state)
         effect, harm, _ = truth.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
-    return design, replace(state, standing=np.zeros_like(state.standing))  # what refuted an arm is not to count
+    none = np.full_like(state.winner, -1)
+    return design, replace(
+        state, winner=none, standing=np.zeros_like(state.standing)
+    )  # what refuted an arm is not to count
 
 
 def test_the_evidence_is_never_above_that_at_any_value_of_lines() -> None:

@@ -76,7 +76,7 @@ def make(name: str, **options: Any) -> Design:
     known = design.options
     for key, value in options.items():
         choice(f"an option of {name}", key, known)
-        if isinstance(value, str) and isinstance(known[key], (int, float)):
+        if isinstance(value, str) and isinstance(known[key], (int, float)) and (key, value) != ("unit", "auto"):
             try:
                 options[key] = type(known[key])(value)
             except ValueError:

@@ -374,8 +374,9 @@ class Design(ABC, Generic[S]):
         every = unknown - xp.inf, unknown + xp.inf
         return Estimates(state.safe, state.estimate, unknown, every, every)
 
-    def recommendation(self, state: S) -> Recommendation:
-        """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best."""
+    def recommendation(self, state: S, odds: bool = True) -> Recommendation:
+        """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best.
+        Without `odds` the chance of being the best is left out (nan): of many trials it takes longer than the rest."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
         values, live = worth(state.problem, seems), state.standing == ACTIVE
         expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
@@ -389,7 +390,8 @@ class Design(ABC, Generic[S]):
 
         return Recommendation(
             arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
-            p=supported(against, stopped, arm), chance=of(chances(values, ~stopped)),
+            p=supported(against, stopped, arm),
+            chance=of(chances(values, ~stopped)) if odds else of(state.safe * xp.nan),
             effect=of(seems.effect), harm=of(seems.harm),
             effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
             harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),

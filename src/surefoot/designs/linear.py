@@ -26,7 +26,7 @@ from .staged import Staged, StageState, check_unit, stage, units
 class SafeBAILinear(Staged[StageState]):
     """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away."""
 
-    unit: float | str = "auto"  # epsilon_l = unit * 2^-l; the paper has 1. "auto": the limit, which is 1 there
+    unit: float | str = 1.0  # epsilon_l = unit * 2^-l, as in the paper. "auto": the limit, which is 1 there
 
     name: ClassVar[str] = "safebai-linear"
     shape: ClassVar[Shape] = "linear"

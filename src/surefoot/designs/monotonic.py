@@ -58,7 +58,7 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
     """Algorithm 2 of the paper. schedule: theory (the default) or paper (a constant, without a guarantee)."""
 
     schedule: Schedule = "theory"
-    unit: float | str = "auto"  # epsilon_l = unit * 2^-l; the paper has 1. "auto": sqrt(10) sigma, which is 1 there
+    unit: float | str = 1.0  # epsilon_l = unit * 2^-l, as in the paper. "auto": sqrt(10) sigma, which is 1 there
 
     name: ClassVar[str] = "safebai-monotonic"
     shape: ClassVar[Shape] = "monotonic"

@@ -74,7 +74,9 @@ class Recommendation:
                 (out if p <= level else left).append(name if p <= level else f"{name} (p = {p:.2g})")
         said = f"The data exclude {_listed(out)} at the {level:.0%} level" if out else "The data exclude no other arm"
         said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""
-        chance = f"Estimated probability that {arm.name} is the best, without promise: {float(self.chance[trial]):.2g}"
+        likely = float(self.chance[trial])  # it rests on the estimates alone, so it is never said to be certain
+        likely_text = "above 0.99" if likely > 0.99 else f"{likely:.2g}"
+        chance = f"Estimated probability that {arm.name} is the best, without promise: {likely_text}"
         return f"Best supported: {arm.name} at {arm.label(float(self.dose[trial]))}{sure}. {said}. {chance}."
 
 

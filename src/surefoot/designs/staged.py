@@ -69,7 +69,7 @@ def units(p: Problem, unit: Any, auto: float) -> tuple[float, float, float]:
 
 def check_unit(unit: Any) -> None:
     if unit != "auto":
-        number('unit (a number, or "auto")', unit, above=0)
+        number("unit", unit, above=0)
 
 
 def stage(s: T, dose: Array, want: Array) -> T:

@@ -29,7 +29,7 @@ from .fold import View
 from .watch import Alarm, Watches
 from .watch_bets import Slopes, Sums
 
-STEP = 20_000  # events after which it is worth keeping another
+STEP, COHORTS = 20_000, 300  # events, or cohorts, after which it is worth keeping another
 NUMBERS = {("array", "_array_reconstructor"), ("array", "array"), ("numpy", "dtype"), ("numpy", "ndarray")}
 for core in ("numpy.core", "numpy._core"):
     NUMBERS |= {(f"{core}.multiarray", x) for x in ("_reconstruct", "scalar")} | {(f"{core}.numeric", "_frombuffer")}
@@ -80,9 +80,11 @@ def load(kept: bytes, first: Event) -> View | None:
     """The view as it was, of a study with this first event."""
     setup, view = first.data, View()
     problem, design = Problem.from_dict(setup["problem"]), make(setup["design"], **setup["options"])
-    known = {(kind.__module__, kind.__qualname__): kind for kind in (*OURS, *_kinds(design.start(problem)))}
+    begun = design.start(problem)
+    known = {(kind.__module__, kind.__qualname__): kind for kind in (*OURS, *_kinds(begun))}
+    apart = {"problem": problem, "design": design, "inside": begun.problem}
     try:
-        found = _Unpickler(io.BytesIO(kept.partition(b"\n")[2]), known, {"problem": problem, "design": design}).load()
+        found = _Unpickler(io.BytesIO(kept.partition(b"\n")[2]), known, apart).load()
         vars(view).update(found, problem=problem, design=design)
     except (pickle.UnpicklingError, SurefootError, ValueError, TypeError, AttributeError, EOFError, IndexError):
         return None
@@ -100,7 +102,8 @@ def _kinds(state: Any) -> Iterator[type]:
 class _Pickler(pickle.Pickler):
     def __init__(self, out: io.BytesIO, view: View):
         super().__init__(out, protocol=5)
-        self.apart = {id(view.problem): "problem", id(view.design): "design"}
+        # the problem as its evidence takes it is another one where readings are not taken as they are
+        self.apart = {id(view.state.problem): "inside", id(view.problem): "problem", id(view.design): "design"}
 
     def persistent_id(self, it: Any) -> str | None:
         return self.apart.get(id(it))

@@ -32,7 +32,7 @@ class Live:
         self.journal, self.name, self.actor = journal, name, who_is(actor)
         self._view, self._lock = View(), threading.RLock()
         self._now: Transaction  # while a command writes
-        self._kept = 0  # the event that the cache stands at
+        self._kept = self._folded = 0  # the event that the cache stands at, and how many cohorts are in it
         self._passed: tuple[Any, Any] = (None, None)  # the open cohort and the evidence that it was last checked by
 
     @property
@@ -82,13 +82,14 @@ class Live:
                 return None
         if given and (not opened or [opened.data[k] for k in ("dose", "n")] != [given.dose, given.n]):
             return None
-        self._kept = view.seq
+        self._kept, self._folded = view.seq, view.done
         return view
 
     def _remember(self) -> None:
         """Keep a cache, where many events have come since the last."""
-        if self._view.seq - self._kept >= cache.STEP:
-            self._kept = self._view.seq
+        more = self._view.done - self._folded  # each cohort is a decision, which takes longer than many readings
+        if self._view.seq - self._kept >= cache.STEP or more >= max(cache.COHORTS, self._folded // 4):
+            self._kept, self._folded = self._view.seq, self._view.done
             self.journal.keep(self.name, cache.dump(self._view))
 
     def _who(self, actor: str | None) -> str:
