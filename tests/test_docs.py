@@ -41,7 +41,9 @@ def clean() -> Iterator[None]:
     before = {kind: dict(registry.known) for kind, registry in Registry.every.items()}
     yield
     for kind, known in before.items():
-        Registry.every[kind].known = known
+        there = Registry.every[kind].known
+        there.clear()
+        there.update(known)
 
 
 @pytest.mark.usefixtures("clean")

@@ -33,7 +33,9 @@ def clean() -> Iterator[None]:
     path = list(sys.path)
     yield
     for kind, known in before.items():
-        Registry.every[kind].known = known
+        there = Registry.every[kind].known
+        there.clear()
+        there.update(known)
     sys.path[:] = path
 
 
@@ -132,6 +134,44 @@ def test_curves_and_noises_in_a_file(tmp_path: Path) -> None:
     with pytest.raises(SurefootError, match="uniform and uniform readings can only be drawn without correlation"):
         tied = Scenario(truth.effect, truth.harm, correlation=0.5)
         surefoot.simulate(problem, tied, make("safebai-monotonic"), 3, progress=False)
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_theorem_of_ones_own_runs_live_with_a_checker(tmp_path: Path) -> None:
+    """And only with one; the certificate names it."""
+    from surefoot import Study
+    from surefoot.designs.linear_evidence import LinearEvidence
+    from surefoot.study.checker import SurefootLinear as Ours
+
+    class Evidence(LinearEvidence):
+        theorem: ClassVar[str] = "mine/1"
+
+    @register
+    @dataclass(frozen=True)
+    class Mine(SurefootLinear):
+        name: ClassVar[str] = "mine"
+        evidence: ClassVar[Any] = Evidence()
+
+    problem = surefoot.case("paper-linear", 2)[0]
+    with pytest.raises(SurefootError, match="mine as set has no theorem that certifies its doses"):
+        Study.create(tmp_path / "no.db", "s", problem, "mine", actor="me")
+
+    @register
+    class Check(Ours):
+        theorem = "mine/1"
+
+    study = Study.create(tmp_path / "s.db", "s", problem, "mine", actor="me", seed=1)
+    for a in study.ask():
+        study.tell(a.id, effect=a.dose, harm=a.dose)
+    assert study.ask() and study.verify()["ok"]
+    assert study.certificate().to_dict()["design"]["theorem"]["name"] == "mine/1"
+
+    @dataclass(frozen=True)
+    class Nameless(type(SurefootLinear().policy)):  # type: ignore[misc]
+        pass
+
+    with pytest.raises(SurefootError, match="has no name to be found by when the study is opened again"):
+        Study.create(tmp_path / "t.db", "t", problem, SurefootLinear(Nameless()), actor="me")
 
 
 LOOK = """

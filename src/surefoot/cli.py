@@ -523,12 +523,11 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
     """The study of the demo; None where the extra for live studies is not installed."""
     try:
         from .study import demo
-        from .study.checker import THEOREMS
+        from .study.published import checked, theorem_of
         from .study.published import default as live_default
-        from .study.published import theorem_of
     except SurefootError:
         return None
-    live = design if theorem_of(design) in THEOREMS else make(live_default(problem.shape))
+    live = design if checked(theorem_of(design)) else make(live_default(problem.shape))
     return demo.play(db, problem, truth, live, seed)
 
 

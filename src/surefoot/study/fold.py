@@ -25,7 +25,7 @@ from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort,
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, Broken, Event, Given, Record, near, need
-from .published import certified, published, stakes_of, theorem_of
+from .published import certified, checked, published, stakes_of, theorem_of
 from .watch import Watches
 
 MOST = 10_000_000  # assignments in one cohort; more is a sign of a problem in other units than its readings
@@ -91,6 +91,7 @@ class View(Record):
             self.keys[event.key] = event.payload
 
     def _created(self, event: Event, data: dict[str, Any]) -> None:
+        checked(str(data["theorem"]["name"]))  # a theorem of another package is loaded
         super()._created(event, data)
         # ids begin with it, so that a sheet of another study is noticed
         self.tag = hashlib.sha256(f"{self.seed} {self.name}".encode()).hexdigest()[:4]

@@ -15,9 +15,18 @@ import numpy as np
 
 from ..designs import DESIGNS, Design, make
 from ..designs.base import Cohort
-from ..designs.compose import Composed
+from ..designs.compose import POLICIES, Composed
 from ..problem import Problem, SurefootError, choice, number
-from .checker import THEOREMS
+from ..registry import Registry, a_class
+from .checker import THEOREMS, Theorem
+
+CHECKERS: Registry[type[Theorem]] = Registry("checkers", {}, a_class(Theorem), "theorem")
+CHECKERS.known = THEOREMS  # the very ones that the checker looks at
+
+
+def checked(theorem: str) -> bool:
+    """Whether the checker knows a theorem; one that somebody else's package offers is loaded."""
+    return theorem in CHECKERS and bool(CHECKERS[theorem])
 
 
 def certified(design: Design, state: Any) -> list[float]:
@@ -68,7 +77,7 @@ def _digest(module: str) -> str:
 
 def default(shape: str) -> str:
     """The design of a live study where none is asked for."""
-    return next(name for name in (f"surefoot-{shape}", f"safebai-{shape}") if theorem_of(make(name)) in THEOREMS)
+    return next(name for name in (f"surefoot-{shape}", f"safebai-{shape}") if checked(theorem_of(make(name))))
 
 
 def plain(problem: Problem) -> dict[str, Any]:
@@ -80,9 +89,14 @@ def plain(problem: Problem) -> dict[str, Any]:
 
 def setup(problem: Problem, design: Design, seed: int, **more: Any) -> dict[str, Any]:
     """The payload of the first event."""
-    if theorem_of(design) not in THEOREMS or not design.guarantee:
+    if design.options.get("policy") and design.options["policy"] not in POLICIES:
+        raise SurefootError(
+            f"the policy {design.options['policy']} has no name to be found by when the study is opened again: "
+            f"give it one and surefoot.register it"
+        )
+    if not checked(theorem_of(design)) or not design.guarantee:
         fit = [name for name, kind in DESIGNS.items()
-               if kind.shape == problem.shape and theorem_of(make(name)) in THEOREMS]  # fmt: skip
+               if kind.shape == problem.shape and checked(theorem_of(make(name)))]  # fmt: skip
         raise SurefootError(
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
             f"for a live study of this shape use {' or '.join(fit)}"
