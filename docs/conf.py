@@ -22,7 +22,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 html_theme = "pydata_sphinx_theme"
 html_title = "Surefoot"
-html_static_path = ["_static"]
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2, "secondary_sidebar_items": ["page-toc"]}
 copybutton_exclude = ".linenos, .gp, .go"

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|console|sh)\n(.*?)^```$", re.M | re.S)
 ELSEWHERE = {"tutorial.md"}  # runs as printed in tests/study/test_tutorial.py
-SLOW = {"gallery.md": 3, "page.md": 0, "readings.md": 0}
+SLOW = {"gallery.md": 3, "page.md": 0, "readings.md": 0, "scale.md": 0}
 # how many blocks are run of pages that take long, need a server or a study that is under way; the rest must compile
 
 

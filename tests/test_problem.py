@@ -125,9 +125,13 @@ def test_an_arm_refuses(arm: dict[str, Any], message: str) -> None:
     [
         (
             ("gausian", 1.0),
-            "noise kind must be one of gaussian, rademacher, bernoulli; got 'gausian' (did you mean 'gaussian'?)",
+            "noise kind must be one of gaussian, gaussian-guess, rademacher, bernoulli, bounded, beta; got 'gausian' "
+            "(did you mean 'gaussian'?)",
         ),
-        (("gaussian",), "gaussian noise needs a sigma (its standard deviation); got none"),
+        (
+            ("gaussian",),
+            "gaussian noise needs a sigma (its standard deviation; where nobody knows it, see gaussian-guess); got none",
+        ),
         (("rademacher", 0), "noise sigma must be finite and above 0; got 0"),
         (("bernoulli", 0.3), "bernoulli noise has sigma 0.5 and takes no other; got 0.3"),
     ],

@@ -340,7 +340,7 @@ def test_many_truths_of_one_problem(tmp_path: Path) -> None:
             "scenario names must differ; got 'A is better' more than once",
         ),
         ("correlation = 0.3", "corelation = 0.3", "corelation"),
-        ("correlation = 0.3", "effect = 0.3", "effect belong to its arms; write"),
+        ("correlation = 0.3", "effect = 0.3", "a key of scenario 2 must be one of name, arms, .*; got 'effect'"),
         ('[[scenarios.arms]]\nname = "A"', '[[scenarios.arms]]\nname = "C"', "the name of an arm must be one of A, B"),
         ("[[scenarios]]", "[scenarios]", "not valid TOML"),
         ('[[scenarios.arms]]\nname = "A"\neffect', '[[scenarios.arms]]\nname = "A"\neffects', "effects"),

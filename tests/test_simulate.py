@@ -194,7 +194,7 @@ def make(d):
     problem, scenario = paper_linear(d)
     return problem, Scenario(scenario.effect, (harm,) * d)
 
-CASES["slow"] = Case("slow", "", make, 2)
+CASES.add(Case("slow", "", make, 2))
 main()
 """
 

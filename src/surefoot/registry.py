@@ -59,7 +59,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return thing
 
     def __getitem__(self, name: str) -> T:
-        if name not in self.known:
+        if not isinstance(name, str) or name not in self.known:
             choice(self.one, name, self)
             self._load(self.offered()[name])
         return self.known[name]
@@ -99,8 +99,9 @@ class Registry(Mapping[str, T], Generic[T]):
         if ":" not in name or name in self.known:
             choice(self.one, name, self)
             return name
-        thing = imported(name)
-        return self.name(self.add(thing))
+        if (known := name.split(":")[0]) in self:
+            raise SurefootError(f"a {self.one} with options is written NAME:KEY=VALUE; got {name!r} ({known} is a name)")
+        return self.name(self.add(imported(name)))
 
     def name(self, thing: Any) -> str:
         """The name that a thing is registered under."""

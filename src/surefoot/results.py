@@ -229,6 +229,11 @@ class Result:
         return self.sums.trials
 
     @property
+    def good(self) -> Array:
+        """Of every arm, whether it may be named."""
+        return good_arms(self.problem, self.truth)
+
+    @property
     def by_arm(self) -> Array:
         """(arms, DOSE_BINS + 1): pulls summed over trials, by dose range; with ordered levels (arms, levels)."""
         return np.asarray(self.sums.by_arm)

@@ -26,7 +26,7 @@ def told(name: str, arms: int | None = None) -> Oracle:
 
 class TestLinear(DesignSuite):
     design = told("paper-linear", 3)
-    trials = 100
+    trials = 25
     symmetric = False  # arms are pulled in turns, ties in arm order
 
     def test_refuses_the_other_shape(self) -> None:

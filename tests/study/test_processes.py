@@ -83,8 +83,8 @@ def test_the_core_works_without_the_extra() -> None:
         "main(['study', 'ask'])\n"
     )
     done = python("-c", code)
-    assert "pip install surefoot[study]" in done.stdout
-    assert done.returncode == 2 and "pip install surefoot[study]" in done.stderr
+    assert "pip install 'surefoot[study]'" in done.stdout
+    assert done.returncode == 2 and "pip install 'surefoot[study]'" in done.stderr
 
 
 def test_importing_surefoot_does_not_import_the_extra() -> None:

@@ -431,7 +431,7 @@ class TestSites:
         assert not [name for name in dir(desk) if not name.startswith("_") and name not in DESK]
 
 
-DESK = ("actor", "next", "open", "site", "tell", "void")
+DESK = ("actor", "awaiting", "check", "next", "open", "site", "tell", "void")
 
 
 def run_reserved(study: Study) -> None:

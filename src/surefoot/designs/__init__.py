@@ -92,7 +92,8 @@ def find(spec: str) -> tuple[str, dict[str, Any]]:
         options["policy"] = POLICIES.find(options["policy"].replace("/", ":"))
     if name in POLICIES:
         return POLICIES[name].on, {"policy": name, **options}
-    if ":" in name and isinstance(thing := imported(name), type) and issubclass(thing, Policy):
+    ours = name.split(":")[0] in DESIGNS
+    if ":" in name and not ours and isinstance(thing := imported(name), type) and issubclass(thing, Policy):
         return thing.on, {"policy": POLICIES.find(name), **options}
     return DESIGNS.find(name), options
 

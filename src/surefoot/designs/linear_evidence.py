@@ -120,7 +120,8 @@ class LinearEvidence(Evidence[LinearState]):
         xp, d = array_namespace(state.pulls), len(state.problem.arms)
         which = (state.standing == ACTIVE) & (xp.arange(d, device=device(state.dose)) != state.winner[:, None])
         found, _ = each(state, which, None, infimum)
-        return xp.where(which, found, xp.where(state.standing == REFUTED, goal(state.problem), 0.0))
+        out = xp.where(state.standing == REFUTED, xp.full_like(found, goal(state.problem)), 0.0)
+        return xp.where(which, found, out)
 
     def seems(self, state: LinearState) -> Estimates:
         """At the dose where the estimated line of harm reaches the limit."""
