@@ -130,7 +130,8 @@ def test_an_arm_refuses(arm: dict[str, Any], message: str) -> None:
         ),
         (
             ("gaussian",),
-            "gaussian noise needs a sigma (its standard deviation; where nobody knows it, see gaussian-guess); got none",
+            "gaussian noise needs a sigma (its standard deviation; where nobody knows it, see gaussian-guess); "
+            "got none",
         ),
         (("rademacher", 0), "noise sigma must be finite and above 0; got 0"),
         (("bernoulli", 0.3), "bernoulli noise has sigma 0.5 and takes no other; got 0.3"),

@@ -107,7 +107,7 @@ def test_module_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("my_designs:Won", "what to take from my_designs must be one of .*One, Two; got 'Won'"),
         ("no_such_module:One", "no_such_module:One cannot be imported: No module named"),
         ("my_designs:dataclass", "a design must be a subclass of surefoot.designs.base.Design; got"),
-        ("one:growth", "one:growth cannot be imported"),
+        ("one:growth", "a design with options is one:KEY=VALUE"),
         (":growth=0", "a design is written NAME:KEY=VALUE or MODULE:NAME:KEY=VALUE; got ':growth=0'"),
     ):
         with pytest.raises(SurefootError, match=said):

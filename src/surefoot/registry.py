@@ -100,7 +100,7 @@ class Registry(Mapping[str, T], Generic[T]):
             choice(self.one, name, self)
             return name
         if (known := name.split(":")[0]) in self:
-            raise SurefootError(f"a {self.one} with options is written NAME:KEY=VALUE; got {name!r} ({known} is a name)")
+            raise SurefootError(f"a {self.one} with options is {known}:KEY=VALUE (NAME:KEY=VALUE); got {name!r}")
         return self.name(self.add(imported(name)))
 
     def name(self, thing: Any) -> str:
