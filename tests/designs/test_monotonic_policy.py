@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
+from surefoot.designs.monotonic_estimates import DOSES, crosses
 from surefoot.designs.monotonic_policy import MonotonicPolicy
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
@@ -176,3 +177,18 @@ def test_an_estimate_that_went_to_and_fro_holds_no_leader_back() -> None:
     problem, scenario = case("random-monotonic", instance=126, budget=300_000)
     result = simulate(problem, scenario, make("surefoot-monotonic"), 20, seed=5, progress=False)
     assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
+
+
+def test_many_pulls_outvote_a_few_odd_ones() -> None:
+    """Where harm reaches the limit, for all that is known. Arms of trials that had no end: 24 early pulls at -1 read a
+    harm far over the limit, half a million at 0.48 one far under it; and the other way round."""
+    problem, _ = case("harmless")
+    known = np.zeros((3, DOSES, 4))
+    for k, pulls in enumerate(
+        [((-1.0, 24, 0.8), (0.48, 500_000, 0.05)), ((-0.2, 500_000, 0.9), (0.1, 24, 0.0)), ((0.0, 10, 0.3),)]
+    ):
+        for j, (dose, n, harm) in enumerate(pulls):
+            known[k, j] = n, n * dose, 0.0, n * harm
+    low, high = crosses(problem, known, np.full(3, -3.0), np.full(3, 1.0))
+    np.testing.assert_array_equal(low, [0.48, -3.0, -3.0])
+    np.testing.assert_array_equal(high, [1.0, -0.2, 1.0])

@@ -7,6 +7,7 @@ than the others do, the others are believed that much less.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -80,13 +81,34 @@ def guess(p: Problem, known: Array, place: Array, came: Array, before: Guess | N
     arms = [rows(xp.zeros_like(place[..., 0]) + like(place, x), came) for x in (p.lipschitz, p.starts, p.largest)]
     mine, at = rows(known, came), rows(place, came)
     # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back
-    first = at_places(p, mine, at[:, CROSS:], *arms).crossing
+    low, high = crosses(p, mine, arms[1], arms[2])
+    first = xp.clip(at_places(p, mine, at[:, CROSS:], *arms).crossing, low, high)
     now = at_places(p, mine, xp.concat([at[:, :CROSS], first[:, None]], axis=1), *arms)
     back = xp.where((first - at[:, CROSS]) * (now.crossing - first) < 0, 0.5 * (first - now.crossing), 0.0)
-    now = replace(now, crossing=now.crossing + back, value=now.value + now.gain[:, CROSS] * back)
+    there = xp.clip(now.crossing + back, low, high)
+    now = replace(now, crossing=there, value=now.value + now.gain[:, CROSS] * (there - now.crossing))
     if before is None:
         return Guess(*(xp.reshape(x, (*came.shape, *x.shape[1:])) for x in vars(now).values()))
     return Guess(*(put(getattr(before, name), came, x) for name, x in vars(now).items()))
+
+
+def crosses(p: Problem, known: Array, start: Array, largest: Array) -> tuple[Array, Array]:
+    """Between which doses harm reaches the limit, for all that is known of it: harm never falls, so it is below the
+    limit up to a dose where all pulls from it on are below it together, and above from one where all up to it are
+    above. A few odd pulls at a dose are outvoted by many at others, and no arm stays where it tells nothing."""
+    xp = array_namespace(known)
+    dose = xp.where(known[..., 0] > 0, known[..., 1] / xp.where(known[..., 0] > 0, known[..., 0], 1.0), xp.inf)
+    order = xp.argsort(dose, axis=1)
+    dose, n, harm = (xp.take_along_axis(x, order, axis=1) for x in (dose, known[..., 0], known[..., 3]))
+    over, some = harm - p.limit * n, xp.where(n > 0, n, 1.0)
+    upto, count = xp.cumulative_sum(over, axis=1), xp.cumulative_sum(some, axis=1)
+    since, rest = upto[:, -1:] - upto + over, count[:, -1:] - count + some
+    below, above = (xp.where(n > 0, x, 0.0) for x in (-since / xp.sqrt(rest), upto / xp.sqrt(count)))
+    far = p.noises[1].scale * math.sqrt(ODD)
+    low = xp.maximum(xp.max(xp.where(below > far, dose, -xp.inf), axis=1), start)
+    high = xp.minimum(xp.min(xp.where(above > far, dose, xp.inf), axis=1), largest)
+    clash, down = low > high, xp.max(above, axis=1) > xp.max(below, axis=1)  # then the stronger counts alone
+    return xp.where(clash & down, start, low), xp.where(clash & ~down, largest, high)
 
 
 def at_places(p: Problem, known: Array, at: Array, lipschitz: Array, start: Array, largest: Array) -> Guess:
