@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .client import Client as Client
     from .study import Study as Study
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "CASES",
     "DESIGNS",
