@@ -148,6 +148,7 @@ def test_each_role_sees_its_own(watch: Watch, many: Server) -> None:
             assert not page.locator("svg.chart").count()
             page.fill("[name=count]", "2")
             page.click("button:has-text('Take')")
+            page.wait_for_selector("li.work >> nth=1")
             assert page.locator("li.work").count() == 2
             first = page.locator("li.work form").first
             first.locator("[name=harm]").fill("0.2")
