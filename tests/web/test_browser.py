@@ -45,7 +45,7 @@ class Watch:
 
     def context(self, **options: Any) -> Any:
         context = self.browser.new_context(**options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(90_000)  # a child process may be slow on a busy machine
         context.on("console", lambda m: self.said.append(m.text))
         context.on("weberror", lambda e: self.said.append(str(e.error)))
         context.on("request", lambda r: self.asked.append(r.url))
