@@ -35,7 +35,7 @@ def expect(cluster: str, meanwhile: Any) -> None:
 
 def ray() -> None:
     """A head with two workers, in a process group of its own; one of its worker processes is killed."""
-    command = ["ray", "start", "--head", "--num-cpus=2", "--port=16379", "--ray-client-server-port=10101"]
+    command = ["ray", "start", "--head", "--num-cpus=2", "--port=6390", "--ray-client-server-port=10001"]
     command += ["--include-dashboard=false", "--disable-usage-stats"]
     tool = Path(sys.executable).with_name("ray")
     if importlib.util.find_spec("grpc") is None:
@@ -44,15 +44,19 @@ def ray() -> None:
     subprocess.run([tool, *command[1:]], check=True, **QUIET)
 
     def kill() -> None:
-        time.sleep(6)
-        found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-        busy = [line.split()[0] for line in found.splitlines() if "ray::play" in line]
-        if busy:
-            os.kill(int(busy[0]), signal.SIGKILL)
-        print(f"Ray: killed {busy[:1]}", flush=True)
+        busy: list[str] = []
+        for _ in range(200):
+            found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+            busy = [line.split()[0] for line in found.splitlines() if "ray::play" in line]
+            if busy:
+                os.kill(int(busy[0]), signal.SIGKILL)
+                break
+            time.sleep(0.1)
+        assert busy, "nobody was at work: it was too quick"
+        print(f"Ray: killed {busy[0]}", flush=True)
 
     try:
-        expect("ray://127.0.0.1:10101", kill)
+        expect("ray://127.0.0.1:10001", kill)
     finally:
         subprocess.run([tool, "stop", "--force"], check=True, **QUIET)
 
