@@ -11,7 +11,8 @@ import pytest
 
 from surefoot import Study, SurefootError
 from surefoot.study import checker
-from surefoot.study.checker import ORIGIN, Event, check
+from surefoot.study.checker import ORIGIN, Event, Given, check
+from surefoot.study.published import plain
 
 from .subjects import problem, subjects
 
@@ -130,3 +131,133 @@ def test_who_lifts_a_pause_is_not_taken_for_who_told_the_reading(tmp_path: Path)
         study.resume("looked at", actor="bob")
         pauses += 1
     assert pauses >= 2 and study.verify()["ok"]
+
+
+def forged(events: list[Event], *more: tuple[str, Any, str | None], upto: int | None = None) -> dict[str, Any]:
+    """What the checker says of a chain of one's own: the first events, and more that somebody made."""
+    out = list(events[:upto])
+    for kind, data, reason in more:
+        text = data if isinstance(data, str) else json.dumps(data)
+        last = out[-1]
+        made = last._replace(
+            seq=last.seq + 1, kind=kind, payload=text, reason=reason, key=None, prev=last.hash, hash=""
+        )
+        out.append(made._replace(hash=made.seal()))
+    return check(out)
+
+
+def half(name: str = "surefoot-linear", shape: str = "linear", binary: bool = False) -> tuple[list[Event], int]:
+    """A study with one reading of its first cohort, of subject 1; and how many subjects that has."""
+    p = problem(shape, binary=binary)
+    study = Study.create("sqlite://", "s", p, name, seed=1, watch="warn")
+    asked = study.ask()
+    study.tell_many(subjects(p).rows(asked[:1]))
+    return study.log(), len(asked)
+
+
+@pytest.mark.parametrize("data", [
+    {"id": 1}, {"id": 1, "dose": 0.3}, {"id": 2}, {"id": 2, "n": 5}, {"id": 2, "effect": 0.1},
+    {"id": 2, "effect": 0.1, "harm": 0.1, "n": 1000}, {"id": 2, "effect": 0.1, "harm": True},
+    {"id": 2, "effect": 0.1, "harm": "0.1"}, {"id": 2, "effect": 0.1, "harm": 10**400}, {"id": 0, "harm": 0.1},
+    {"id": -1, "harm": 0.1}, {"id": True, "harm": 0.1}, {"id": 2.0, "harm": 0.1}, {"id": 10**9, "harm": 0.1},
+    '{"id": 2, "effect": 0.1, "harm": 0.1, "harm": -9.0}', '{"id": 2, "effect": 0.1, "harm": -1e999}', "[]", "2", "",
+])  # fmt: skip
+def test_a_reading_that_tells_nothing_or_too_much_is_refused(data: Any) -> None:
+    """An empty one counted as if another subject had been told: the cohort was taken for complete."""
+    events, _ = half()
+    assert forged(events)["ok"] and forged(events, ("told", {"id": 2, "effect": 0.1, "harm": 0.1}, None))["ok"]
+    report = forged(events, ("told", data, None))
+    assert not report["ok"] and report["event"] == len(events) + 1, report
+
+
+@pytest.mark.parametrize("data", [
+    {"id": 1, "harm": -9.0, "was": {"effect": "as told"}}, {"id": 1, "harm": -9.0, "was": {}},
+    {"id": 1, "was": {"harm": "as told"}}, {"id": 2, "dose": 0.5, "was": {"dose": 0.1}},
+    {"id": 1, "harm": -9.0, "was": {"harm": 99.0}}, {"id": 1, "harm": None, "was": {"harm": "as told"}},
+    {"id": 1, "weight": 5, "was": {"weight": 1}},
+])  # fmt: skip
+def test_a_correction_says_all_that_it_changes(data: dict[str, Any]) -> None:
+    events, _ = half()
+    told = next(e.data for e in events if e.kind == "told")
+    good = {"id": 1, "harm": 0.3, "was": {"harm": told["harm"]}}
+    assert forged(events, ("corrected", good, "typo"))["ok"] and not forged(events, ("corrected", good, None))["ok"]
+    data = data | {"was": {k: told[k] if x == "as told" else x for k, x in data["was"].items()}}
+    assert not forged(events, ("corrected", data, "typo"))["ok"]
+
+
+def test_those_who_dropped_out_count_as_a_reading_that_can_be() -> None:
+    events, _ = half()
+    void, lift = ("voided", {"id": 2}, "left"), {"effect": 0.0, "harm": 1.0}
+    assert forged(events, void, ("resumed", {"voids": lift}, "on"))["ok"]
+    for harm in ("-1e999", '"0"', "NaN", "null"):
+        assert not forged(events, void, ("resumed", f'{{"voids": {{"effect": 0.0, "harm": {harm}}}}}', "on"))["ok"]
+    again = {"id": 2, "harm": -9.0, "was": {"harm": 1.0}}
+    report = forged(events, void, ("resumed", {"voids": lift}, "on"), ("corrected", again, "typo"))
+    assert not report["ok"] and "no reading that could be corrected" in report["message"]
+
+
+def test_binary_readings_are_0_or_1_and_the_worst_is_the_worst() -> None:
+    events, _ = half("surefoot-monotonic", "monotonic", binary=True)
+    assert forged(events, ("told", {"id": 2, "effect": 1.0, "harm": 0.0}, None))["ok"]
+    for harm in (-5.0, 0.5, 2.0, 1e300):
+        assert not forged(events, ("told", {"id": 2, "effect": 1.0, "harm": harm}, "sure"))["ok"]
+    first = events[0].data
+    assert first["worst"] == [0.0, 1.0]
+    assert not check(chained(events, 0, json.dumps(first | {"worst": [1.0, 0.0]})))["ok"]
+
+
+def test_a_cohort_is_not_withdrawn_at_will() -> None:
+    """Else one could look at the first readings of a stage, and try again until they please."""
+    events, _ = half()
+    report = forged(events, ("closed", {}, "these do not please"))
+    assert not report["ok"] and "only after a correction" in report["message"]
+
+
+def test_a_cohort_without_end_is_an_answer_not_a_crash() -> None:
+    events, _ = half()
+    opened = next(k for k, e in enumerate(events) if e.kind == "opened")
+    for n in (10**12, 10**400, -1, 1.5, None):
+        data = events[opened].data
+        data["n"][0] = n
+        assert not check(chained(events[: opened + 1], opened, json.dumps(data)))["ok"]
+
+
+@pytest.mark.parametrize("name, shape", [("safebai-linear", "linear"), ("safebai-monotonic", "monotonic")])
+def test_a_stage_is_not_tried_again_until_it_pleases(name: str, shape: str) -> None:
+    """A number has one share of delta: it is for one estimate, unless a reading was corrected."""
+    p = problem(shape)
+    theorem: Any = checker.THEOREMS[f"{name}/1"](checker.DECODE(json.dumps(plain(p))), {})
+    dose = [0.2] * 3
+
+    def publish(want: int, number: int, at: float = 0.2, anew: bool = False) -> None:
+        theorem.publish([at, 0.2, 0.2], [[want, number], None, None], anew=anew)
+
+    def take(want: int, number: int, n: int) -> None:
+        given = Given(1, 1, {"dose": dose, "n": [0] * 3, "stakes": [[want, number], None, None]}, 1)
+        given.came = {(0, 0.2): (n, 0.1, 0.1)}
+        theorem.take(given)
+
+    publish(4, 1)
+    take(4, 1, 3)
+    for want, number, at in ((3, 1, 0.2), (5, 1, 0.2), (4, 1, 0.3), (4, 2, 0.2)):  # it is under way, and not over
+        before = theorem.stages
+        with pytest.raises(ValueError, match="a number is used once"):
+            publish(want, number, at)
+        theorem.stages = before
+    publish(4, 1)
+    take(4, 1, 1)
+    stage = theorem.stages[1, 0]
+    take(4, 1, 4)
+    assert theorem.stages[1, 0] == stage, "more of what is complete changes nothing"
+    with pytest.raises(ValueError, match="a number is used once"):
+        publish(5, 1)
+    theorem.stages = {(1, 0): stage}
+    publish(5, 2)
+    publish(5, 1, anew=True)
+    assert not theorem.stages
+
+
+def test_the_papers_theorems_need_a_sigma_that_is_known() -> None:
+    data = plain(problem()) | {"noise": {"kind": "gaussian-guess", "guess": 0.01}}
+    with pytest.raises(ValueError, match="sigma that is known"):
+        checker.THEOREMS["safebai-linear/1"](data, {})

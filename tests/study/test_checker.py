@@ -282,7 +282,7 @@ def test_stages_wait_for_what_was_asked() -> None:
             given.n, given.came = [want, 0, 0], {(0, given_dose): (n, 0.0, 0.1 * n)}
             theorem.publish(given.dose, given.stakes)
             theorem.take(given)
-        return len(theorem.shown)
+        return sum(stage.n == stage.want for stage in theorem.stages.values())
 
     assert shown((0.2, 4, 1, 0.2, 4)) == 1
     assert shown((0.2, 4, 1, 0.2, 3)) == 0
@@ -303,8 +303,8 @@ def test_no_harm_at_all_certifies_the_largest_dose() -> None:
         given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
         theorem.publish(given.dose, given.stakes)
         theorem.take(given)
-        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / (0.2 + theorem.shown[1, 0].radius), 1.0))
-        theorem.shown.clear()
+        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / (0.2 + theorem.stages[1, 0].radius), 1.0))
+        theorem.stages.clear()
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:

@@ -24,11 +24,10 @@ from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, Broken, Event, Given, Record, near, need
+from .checker import CLOSE, MOST, Broken, Event, Given, Record, near, need
 from .published import certified, checked, published, stakes_of, theorem_of
 from .watch import Watches
 
-MOST = 10_000_000  # assignments in one cohort; more is a sign of a problem in other units than its readings
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
 Follow = tuple[str, dict[str, Any], str | None]  # kind, payload, reason
 
@@ -117,7 +116,7 @@ class View(Record):
         if not pending or (self._ahead[0] is now and self._ahead[1] == of):
             return self._ahead[2] if pending else state
         for given in pending:
-            harms = self.harms(given)
+            harms = self.sums(given, harms=True)
             expected = {at: (n, n * self._mean_effect(at[0]), *more) for at, (n, _, *more) in harms.items()}
             for cohort, outcome in self._outcomes(given, state, expected):
                 state = self.design.tell(state, cohort, outcome)
@@ -331,12 +330,6 @@ class View(Record):
         if not 1 <= subject <= self.subjects:
             raise SurefootError(f"{id} has not been assigned: study {self.name!r} has given out {self.subjects:,} ids")
         return subject
-
-    def reading(self, subject: int) -> dict[str, float]:
-        """What was told of a subject."""
-        found = {k: x for k, x in (("effect", self.effect[subject]), ("harm", self.harm[subject])) if x == x}
-        found |= self.block.get(subject, {})
-        return found | ({"dose": self.other[subject]} if subject in self.other else {})
 
     # What follows
     def follow(self) -> Follow | None:

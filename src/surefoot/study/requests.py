@@ -47,7 +47,7 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     return {"id": subject, **fresh} if fresh else None
 
 
-def _check_plausible(view: View, id: str, data: Mapping[str, Any]) -> None:
+def _check_plausible(view: View, id: str, data: dict[str, Any]) -> None:
     if not view.plausible(data):
         said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in view.setup["plausible"].items())
         raise SurefootError(

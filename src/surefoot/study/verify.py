@@ -10,7 +10,7 @@ from typing import Any
 
 from ..problem import SurefootError
 from .blocks import possible
-from .checker import SPREADS, Broken, Event, admit, broken_link, near, need
+from .checker import Broken, Event, admit, broken_link, near, need
 from .fold import View
 from .requests import reading
 from .watch import DIGEST
@@ -73,11 +73,8 @@ def follows(view: View, event: Event) -> None:
     by = data.get("by")
     if kind in ("told", "corrected"):
         blocks = view.setup.get("blocks")
-        known = ("id", "was", "confirmed", *(("n", *SPREADS) if blocks else ()))
-        for key, value in data.items():
-            if key not in ("effect", "harm", "dose"):
-                need(key in known, "it has more in it than a reading")
-            elif blocks and key != "dose":
+        for key, value in ((key, data[key]) for key in ("effect", "harm") if key in data):
+            if blocks:
                 n, noise = int(data.get("n") or view.block[data["id"]]["n"]), view.problem.noises[key == "harm"]
                 need(near(possible(key, noise, value, n), value), key, "is not such a sum")
             else:
