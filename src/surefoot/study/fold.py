@@ -341,7 +341,8 @@ class View(Record):
         """The same, but for the content of a cohort that is to be opened, which is for the policy to say."""
         if self.stopped or self.paused or self.trouble:
             return None
-        for alarm in self.watches.alarms():
+        named = self.concluded is None and int(self.state.winner[0]) >= 0
+        for alarm in (*self.watches.alarms(), *(self.watches.doubts() if named else ())):
             if (alarm.watch, alarm.arm, alarm.reading) not in self.fired:
                 kind = "paused" if self.setup["watch"]["do"] == "pause" else "warned"
                 return kind, {"by": "watch", **alarm._asdict()}, alarm.message
