@@ -261,3 +261,49 @@ def test_the_papers_theorems_need_a_sigma_that_is_known() -> None:
     data = plain(problem()) | {"noise": {"kind": "gaussian-guess", "guess": 0.01}}
     with pytest.raises(ValueError, match="sigma that is known"):
         checker.THEOREMS["safebai-linear/1"](data, {})
+
+
+def test_a_study_begins_once() -> None:
+    events, _ = half()
+    assert not forged(events, ("created", events[0].data | {"seed": 7}, None))["ok"]
+    assert not check(events[1:])["ok"] and not check([])["ok"]
+    assert not forged(events, ("praised", {}, None))["ok"], "nor does it hold what nobody knows"
+
+
+def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
+    study, events = begun("surefoot-linear", "linear")
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
+    for kind in ("paused", "stopped"):
+        report = forged(events, (kind, {"by": "actor"}, "no"), ("opened", events[opened].data, None), upto=opened)
+        assert not report["ok"] and report["event"] == opened + 2
+    two = forged(events, ("opened", events[opened].data, None))
+    assert not two["ok"] and "no other is open" in two["message"]
+    first = study.view.cohorts[-1].first
+    reading = ("told", {"id": first, "effect": 0.1, "harm": 0.1}, None)
+    assert forged(events, reading)["ok"] and not forged(events, ("stopped", {}, "no"), reading)["ok"]
+    ending = {"ending": "best-arm", "winner": 0, "standing": [], "out": [None, 1, 1], "safe": []}
+    assert not forged(events, ("ended", ending, None))["ok"]
+    assert not forged(events, ("ended", ending | {"ending": "budget-spent"}, None))["ok"], "a budget names nobody"
+    spent = ("ended", ending | {"ending": "budget-spent", "winner": None}, None)
+    assert forged(events, spent)["ok"] and not forged(events, ("paused", {}, "no"), spent)["ok"]
+    assert not forged(events, ("ended", ending | {"ending": "all-stopped", "winner": None}, None))["ok"]
+    assert not forged(events, ("resumed", {}, "there was no pause"))["ok"]
+
+
+def test_who_dropped_out_has_no_reading_and_who_has_one_does_not_drop_out() -> None:
+    events, _ = half()
+    void = ("voided", {"id": 2}, "left")
+    assert forged(events, void)["ok"] and not forged(events, void, void)["ok"]
+    assert not forged(events, ("voided", {"id": 1}, "left"))["ok"]
+    told = ("told", {"id": 2, "effect": 0.1, "harm": 0.1}, None)
+    assert not forged(events, void, told)["ok"]
+    assert not forged(events, void, ("resumed", {}, "on"), told)["ok"], "somebody else has the place"
+
+
+def test_what_was_certified_is_what_the_readings_certify() -> None:
+    _, events = begun("surefoot-linear", "linear")
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
+    data = events[opened].data
+    assert check(chained(events, opened, json.dumps(data)))["ok"]
+    data["certified"][0] *= 1.0 + 1e-6
+    assert not check(chained(events, opened, json.dumps(data)))["ok"]

@@ -86,7 +86,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("watch", ["pause", "warn"])
 def test_no_arm_is_named_where_the_first_levels_are_unsafe(watch: Literal["pause", "warn"]) -> None:
-    """Harm at the first level is 1.5 times the limit: a watch or the last look before a name sees it, and it is said."""
+    """Harm at the first level is 1.5 times the limit: a watch, or the last look before a name, sees it."""
     p = problem("levels", sigma=0.3)
     unsafe = replace(subjects(p), truth=replace(scenario(p), harm=(Linear(0.1, 1.5 * p.limit),) * 3))
     for seed in range(2):

@@ -34,6 +34,7 @@ CLOSE = 1e-9  # how far two computations of the same number may differ, relative
 MOST = 10_000_000  # assignments in one cohort
 NAN = math.nan
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
+FIELDS = {"id", *READINGS, "dose"}, {"id", *READINGS, "dose", "n", *SPREADS}  # of what is told of a subject, of a block
 KINDS = ("created", "opened", "told", "corrected", "voided", "paused", "warned", "resumed", "stopped", "closed",
          "ended", "assigned", "returned", "adopted", "exported", "imported", "checkpointed", "clock")  # fmt: skip
 
@@ -61,17 +62,18 @@ def near(a: float, b: float) -> bool:
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
-    need(len(found := dict(pairs)) == len(pairs), "a name stands twice in", [name for name, _ in pairs])
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Broken(f"a name stands twice: {', '.join(name for name, _ in pairs)}")
     return found
 
 
-def number(digits: str) -> float:
-    need(math.isfinite(x := float(digits)), digits, "is no number that a study may hold")
-    return x
+def no_number(name: str) -> None:
+    raise Broken(f"{name} is no number that a study may hold")
 
 
 QUOTE = json.encoder.encode_basestring_ascii
-DECODE = json.JSONDecoder(object_pairs_hook=once, parse_float=number, parse_constant=number).decode
+DECODE = json.JSONDecoder(object_pairs_hook=once, parse_constant=no_number).decode
 
 
 class Event(NamedTuple):
@@ -212,7 +214,7 @@ class Record:
     def _told(self, event: Event, data: Data) -> None:
         subject, given, known = data["id"], self.find(data["id"]), self.reading(data["id"])
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
-        fresh = not known.keys() & data.keys() and ("harm" not in known or "dose" not in data)
+        fresh = not known or not (known.keys() & data.keys() or ("harm" in known and "dose" in data))
         need(fresh and ("effect" in data or "harm" in data), subject, "was told before, or tells nothing")
         self._read(subject, given, data, event.reason is not None)
         given.harms -= "harm" in data
@@ -238,26 +240,29 @@ class Record:
 
     def _read(self, subject: int, given: Given, data: Data, confirmed: bool) -> None:
         """Put down readings that were told or corrected, and the dose given, if they may be."""
-        fields = ("id", *READINGS, "dose", *(("n", *SPREADS) if given.blocks else ()))
-        good = all(key in fields and type(x) in (int, float) and math.isfinite(x) for key, x in data.items())
-        need(good, subject, "has more in it than a reading, or one that is not a finite number")
-        block: dict[str, float] = {"n": 1}
-        if given.blocks:
-            block = self.block.setdefault(subject, {})
-            block |= {key: data[key] for key in ("n", *SPREADS) if key in data}
-            need(type(block.get("n")) is int and block["n"] >= 1, subject, "is a block: it needs an n of at least 1")
-            said = all(block.get(key, 0.0 if not self.squares or of not in data else -1.0) >= 0
-                       for key, of in zip(SPREADS, READINGS, strict=True))  # fmt: skip
-            need(said, subject, "does not say how its readings vary")
+        for key, x in data.items():
+            if key not in FIELDS[given.blocks] or type(x) not in (int, float) or not math.isfinite(x):
+                raise Broken(f"{subject} has more in it than a reading, or one that is not a finite number: {key}")
+        block = self._read_block(subject, data) if given.blocks else {"n": 1}
         for values, key, kind in zip((self.effect, self.harm), READINGS, self.theorem.kinds, strict=True):
-            values[subject] = data.get(key, values[subject])
+            if key in data:
+                values[subject] = data[key]
             need(kind.possible(values[subject], block["n"]), subject, "has an", key, "that cannot be")
-        need(self.harm[subject] == self.harm[subject], subject, "has no harm")  # nan is not itself: not told yet
+        need(self.harm[subject] == self.harm[subject], subject, "has no harm")
         need(confirmed or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
         if "dose" in data:
             self.other[subject] = data["dose"]
             if data["dose"] == given.dose[given.arm(subject)]:
                 del self.other[subject]
+
+    def _read_block(self, subject: int, data: Data) -> dict[str, float]:
+        block = self.block.setdefault(subject, {})
+        block |= {key: data[key] for key in ("n", *SPREADS) if key in data}
+        need(type(block.get("n")) is int and block["n"] >= 1, subject, "is a block: it needs an n of at least 1")
+        for key, of in zip(SPREADS, READINGS, strict=True):
+            none = -1.0 if self.squares and of in data else 0.0  # where sigma is not known it has to be said
+            need(block.get(key, none) >= 0, subject, "does not say how its readings vary")
+        return block
 
     def _voided(self, event: Event, data: Data) -> None:
         subject = data["id"]
@@ -324,9 +329,14 @@ class Record:
 
     def reading(self, subject: int) -> dict[str, float]:
         """What was told of a subject."""
-        found = {k: x for k, x in (("effect", self.effect[subject]), ("harm", self.harm[subject])) if x == x}
-        found |= self.block.get(subject, {})
-        return found | ({"dose": self.other[subject]} if subject in self.other else {})
+        found = dict(self.block.get(subject, ()))
+        if self.effect[subject] == self.effect[subject]:  # nan is not itself: not told yet
+            found["effect"] = self.effect[subject]
+        if self.harm[subject] == self.harm[subject]:
+            found["harm"] = self.harm[subject]
+        if subject in self.other:
+            found["dose"] = self.other[subject]
+        return found
 
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
@@ -460,9 +470,10 @@ class Kind:
 
     def possible(self, total: float, n: float) -> bool:
         """Whether n readings can have this sum (nan: it is not known yet)."""
-        low, high = self.ends or (-math.inf, math.inf)
-        hair = CLOSE * n * max(abs(low), abs(high)) if self.ends else 0.0
-        return total != total or (n * low - hair <= total <= n * high + hair and not (self.whole and total % 1))
+        if self.ends is None or total != total:
+            return True
+        (low, high), hair = self.ends, CLOSE * n * max(map(abs, self.ends))
+        return n * low - hair <= total <= n * high + hair and not (self.whole and total % 1)
 
     def learn(self, arm: int, n: float, square: float, goal: float) -> None:
         """An upper bound on a sigma that is not known, by how readings vary within a cohort."""

@@ -32,17 +32,6 @@ ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be a
 Follow = tuple[str, dict[str, Any], str | None]  # kind, payload, reason
 
 
-class Assignment(NamedTuple):
-    """One subject: give `arm` at `dose`, then tell the readings under `id`."""
-
-    id: str
-    subject: int
-    arm: str
-    dose: Any  # a number, or what the level is called where there are ordered levels
-    why: str
-    n: int = 1  # how many subjects, where they are told as one block
-
-
 class View(Record):
     """What the events so far amount to."""
 
@@ -62,7 +51,7 @@ class View(Record):
         self._watches: Watches | None = None
         self._ahead: tuple[Any, Any, Any] = (None, None, None)  # what the last `ahead_state` was made of, and itself
         self.corrections = 0
-        self._first = 1  # no subject before it is open
+        self.first = 1  # no subject before it is open
 
     # Events that are in the journal
     def follow_up(self, events: Iterable[Event]) -> View:
@@ -103,7 +92,7 @@ class View(Record):
 
     def _opened(self, event: Event, data: dict[str, Any]) -> None:
         super()._opened(event, data)
-        self._first = self.cohorts[-1].first
+        self.first = self.cohorts[-1].first
         self.before.append(self.state)
         self._compare(self.cohorts[-1], data["safe"])
 
@@ -271,47 +260,6 @@ class View(Record):
 
     def identify(self, subject: int) -> str:
         return f"{self.tag}-{subject}"
-
-    def assignments(self, limit: int | None = None, site: str | None = None) -> list[Assignment]:
-        """The open ones, in their order: those who have no reading yet and are reserved for this site (for nobody)."""
-        given, found = self.open, list[Assignment]()
-        if given is None or self.standing != "running" or self.stale:
-            return found
-        why = [self._why(given, arm) for arm in range(len(given.n))]
-        names, harm, reserved, gone = self.problem.names, self.harm, self.reserved, self.gone
-        dose = [it.said(x) for it, x in zip(self.problem.arms, given.dose, strict=True)]
-        many = given.n if given.blocks else [1] * len(given.n)
-        while self._first < given.first + given.size and harm[self._first] == harm[self._first]:
-            self._first += 1
-        arms = ((s, given.arms[s - given.first]) for s in range(self._first, given.first + given.size))
-        for subjects in (arms, given.later.items()):
-            for subject, arm in subjects:
-                if limit is not None and len(found) >= limit:
-                    return found
-                if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
-                    found.append(
-                        Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm], many[arm])
-                    )
-        return found
-
-    def awaiting(self) -> list[Assignment]:
-        """Those whose harm was told and whose effect was not yet."""
-        found = []
-        for given in self.cohorts:
-            for subject, arm in given.subjects() if given.left else ():
-                if self.harm[subject] == self.harm[subject] and not self.complete(subject):
-                    dose = self.problem.arms[arm].said(self.other.get(subject, given.dose[arm]))
-                    id, name = self.identify(subject), self.problem.names[arm]
-                    many = int(self.block[subject]["n"]) if given.blocks else 1
-                    found.append(Assignment(id, subject, name, dose, "its effect is due", many))
-        return found
-
-    def _why(self, given: Given, arm: int) -> str:
-        it, most = self.problem.arms[arm], given.certified[arm]
-        alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
-        if given.dose[arm] <= it.start or most is None:
-            return f"cohort {given.number}: the start dose, known to be safe{alone}"
-        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it{alone}"
 
     def _asked(self, state: Any, given: Any = None) -> Any:
         cohort = len(self.cohorts) + 1 if given is None else given.number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,6 +46,14 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     if not confirmed:
         _check_plausible(view, id, {"id": subject, **fresh})
     return {"id": subject, **fresh} if fresh else None
+
+
+def same(view: View, key: str, data: Mapping[str, Any]) -> None:
+    """A request that came before is the one that had its key."""
+    old, subject = json.loads(view.keys[key]), view.subject(data.get("id"))
+    now = {"id": subject, **readings_in(view, subject, data)}
+    if any(now.get(k, x if k == "n" else None) != x for k, x in old.items()):
+        raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
 
 def _check_plausible(view: View, id: str, data: dict[str, Any]) -> None:

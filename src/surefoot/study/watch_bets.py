@@ -76,7 +76,7 @@ def one_or_all(logs: Sequence[float]) -> float:
 
 
 class Slopes:
-    """Whether readings per dose differ between lower and higher doses, of each arm: lines through 0 have one slope, which
+    """Whether readings per dose differ between lower and higher doses, of each arm: a line through 0 has one, which
     cancels (Theorem 5, lemma 3). Edges, parts and sizes share the stake, and are the same for all arms: if the shape is
     wrong it is so in many of them."""
 
