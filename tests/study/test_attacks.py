@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from surefoot import Study, SurefootError
+from surefoot import Noise, Study, SurefootError
 from surefoot.study import checker
 from surefoot.study.checker import ORIGIN, Event, Given, check
 from surefoot.study.published import plain
+from surefoot.study.terminal import read_json
 
-from .subjects import problem, subjects
+from .subjects import problem, run, subjects
 
 
 def chained(events: list[Event], at: int, payload: str) -> list[Event]:
@@ -307,3 +308,83 @@ def test_what_was_certified_is_what_the_readings_certify() -> None:
     assert check(chained(events, opened, json.dumps(data)))["ok"]
     data["certified"][0] *= 1.0 + 1e-6
     assert not check(chained(events, opened, json.dumps(data)))["ok"]
+
+
+def test_the_dose_of_a_harm_is_not_changed_when_its_effect_comes() -> None:
+    """The harm may have certified doses by then."""
+    events, _ = half()
+    harm, effect = ("told", {"id": 2, "harm": 0.1}, None), {"id": 2, "effect": 0.1}
+    assert forged(events, harm, ("told", effect, None))["ok"]
+    assert not forged(events, harm, ("told", effect | {"dose": 0.9}, None))["ok"]
+    assert not forged(events, ("told", effect, None))["ok"], "and an effect alone is none"
+
+
+@pytest.mark.parametrize("change", [
+    {"n": 0}, {"n": -5}, {"n": True}, {"n": 2.0}, {"n": None}, {"harm_spread": -1.0}, {"harm_spread": None},
+    {"effect_spread": None}, {"weight": 2},
+])  # fmt: skip
+def test_a_block_says_how_many_it_is_of_and_how_they_vary(change: dict[str, Any]) -> None:
+    p = problem().but(noise=Noise("gaussian-guess", 0.2))
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn", blocks=True)
+    good = {"id": 1, "n": 8, "effect": 0.8, "harm": 0.8, "effect_spread": 0.3, "harm_spread": 0.3}
+    assert forged(study.log(), ("told", good, None))["ok"]
+    data = {key: x for key, x in (good | change).items() if x is not None}
+    assert not forged(study.log(), ("told", data, None))["ok"]
+
+
+def test_an_event_holds_texts_and_whole_numbers() -> None:
+    """Else it would have its hash and say something else."""
+    events, _ = half()
+    for change in ({"seq": 2.0}, {"version": [1]}, {"actor": {"a": 1}}, {"reason": 0.5}):
+        out = list(events)
+        out[1] = out[1]._replace(**change)
+        report = check(out)
+        assert not report["ok"] and report["event"] == 2
+        with pytest.raises(SurefootError, match="does not hold"):
+            Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in out]})
+
+
+def test_a_name_that_stands_twice_is_refused_wherever_json_is_read(tmp_path: Path) -> None:
+    """One reader would see the first, and another the last."""
+    study, _ = begun("surefoot-linear", "linear")
+    certificate = json.dumps(study.certificate().content)
+    twice = certificate.replace('"surefoot": "certificate"', '"surefoot": "certificate", "study": "another"', 1)
+    assert study.verify(certificate=certificate)["ok"] and json.loads(twice) == json.loads(certificate)
+    assert not study.verify(certificate=twice)["ok"]
+    file = tmp_path / "study.json"
+    file.write_text(json.dumps(study.export()))
+    assert checker.main([str(file)]) == 0
+    file.write_text(file.read_text().replace('"surefoot": "study"', '"surefoot": "study", "study": "another"', 1))
+    assert checker.main([str(file)]) == 2
+    with pytest.raises(SurefootError, match="stands twice"):
+        read_json(file)
+
+
+def test_the_arm_that_is_named_is_not_one_that_was_refuted(monkeypatch: Any) -> None:
+    """All others being out says nothing if it is out itself, or if there is no such arm."""
+    p = problem()
+    study = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), subjects(p))
+    events, view = study.log(), study.view
+    ended = next(k for k, e in enumerate(events) if e.kind == "ended")
+    data = events[ended].data
+    assert data["winner"] == 0 and check(events)["ok"]
+    for winner in (1, -3, 3, True, 0.0, "A"):
+        assert not check(chained(events, ended, json.dumps(data | {"winner": winner})))["ok"]
+    assert view.unfounded(data) is None
+    monkeypatch.setattr(type(view.theorem), "refuted", lambda self, arm, named: True)
+    assert "was shown not to be the best" in str(view.unfounded(data | {"out": [None] * 3}))
+
+
+def test_a_correction_after_the_end_is_concluded_anew() -> None:
+    """The old ending stays in the journal, and is not what the study says any more."""
+    p = problem()
+    study = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), subjects(p))
+    assert study.status()["winner"] == "A"
+    row = next(r for r in study.readings() if r["arm"] == "A")
+    study.correct(row["id"], effect=row["effect"] + 1e-3, reason="a digit")
+    endings = [e.data for e in study.log() if e.kind == "ended"]
+    assert len(endings) == 2 and study.status()["winner"] == "A" and study.verify()["ok"]
+    for row in [r for r in study.readings() if r["arm"] == "A"]:
+        study.correct(row["id"], effect=-5.0, reason="the sign")
+    assert study.status()["winner"] != "A" and study.verify()["ok"] and check(study.log())["ok"]
+    assert study.certificate().content["concluded"]["winner"] != "A"

@@ -98,7 +98,7 @@ class Event(NamedTuple):
 
     def seal(self) -> str:
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        parts = [QUOTE(x) if type(x) is str else "null" if x is None else str(x) for x in self[:-1]]
+        parts = [QUOTE(x) if type(x) is str else "null" if x is None else int.__repr__(x) for x in self[:-1]]
         return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
 
 
@@ -110,7 +110,11 @@ def broken_link(events: Sequence[Event]) -> tuple[int, str] | None:
             return seq, f"event {seq} is missing: number {event.seq} stands in its place"
         if event.prev != hash_:
             return seq, f"event {seq} does not follow the one before it: the hashes differ"
-        if event.seal() != event.hash:
+        try:
+            sealed = event.seal() == event.hash
+        except TypeError:  # neither a text nor a whole number
+            sealed = False
+        if not sealed:
             return seq, f"event {seq} was changed: its content does not have its hash"
         hash_ = event.hash
     return None
@@ -389,7 +393,7 @@ class Record:
 
     def again(self, given: Given) -> None:
         """A reading of a cohort that was closed has changed: fold anew, by the stakes as they were published."""
-        given.came = self.sums(given)
+        given.came, self.concluded = self.sums(given), None
         *_, (_, self.theorem) = self.replay()
 
     def pending(self) -> list[Given]:
@@ -428,6 +432,7 @@ class Record:
     def unfounded(self, ending: Data) -> str | None:
         """Why an ending does not follow from the readings; None where it does. `out`: after which cohort an arm was."""
         names, kind, winner = [arm["name"] for arm in self.setup["problem"]["arms"]], ending["ending"], ending["winner"]
+        need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
         out = set()
         for given, theorem in self.replay():
             done = given.number - 1 if given else len(self.cohorts)
@@ -435,9 +440,9 @@ class Record:
         if kind not in ("best-arm", "within-tolerance", "all-stopped"):
             return "an arm is named" if winner is not None else None
         left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
-        if kind == "within-tolerance" and winner is not None:
+        if tolerant := kind == "within-tolerance" and winner is not None:
             left = [arm for arm in left if not theorem.out(arm, winner)]
-        if winner in out:
+        if winner in out or (winner is not None and (theorem.harmful if tolerant else theorem.out)(winner)):
             return f"{names[winner]} is named, and was shown not to be the best"
         if winner is None and kind != "all-stopped" and not ending.get("withheld"):
             return "it names no arm"
@@ -1207,7 +1212,7 @@ def main(arguments: Sequence[str]) -> int:
         if len(arguments) != (1 if head is None else 3):
             raise ValueError("python checker.py study.json [--head HASH]")
         with open(arguments[0], encoding="utf-8") as file:
-            data = json.load(file)
+            data = DECODE(file.read())
         if data.get("surefoot") != "study" or not isinstance(data["events"], list):
             raise ValueError("this is not the export of a study")
         report = check([Event(**event) for event in data["events"]], head)
