@@ -388,3 +388,14 @@ def test_a_correction_after_the_end_is_concluded_anew() -> None:
         study.correct(row["id"], effect=-5.0, reason="the sign")
     assert study.status()["winner"] != "A" and study.verify()["ok"] and check(study.log())["ok"]
     assert study.certificate().content["concluded"]["winner"] != "A"
+
+
+def test_what_is_not_plausible_has_a_reason_in_the_journal() -> None:
+    study = Study.create("sqlite://", "s", problem(), seed=1, watch="warn", plausible={"harm": [0.0, 2.0]})
+    wild, tame = {"id": 1, "effect": 0.1, "harm": -3.0}, {"id": 1, "effect": 0.1, "harm": 0.1}
+    events = study.log()
+    assert forged(events, ("told", wild, "it was read twice"))["ok"] and not forged(events, ("told", wild, None))["ok"]
+    correction = {"id": 1, "harm": -3.0, "was": {"harm": 0.1}}
+    told = ("told", tame, None)
+    assert not forged(events, told, ("corrected", correction, "typo"))["ok"]
+    assert forged(events, told, ("corrected", correction | {"confirmed": True}, "typo"))["ok"]
