@@ -399,3 +399,14 @@ def test_what_is_not_plausible_has_a_reason_in_the_journal() -> None:
     told = ("told", tame, None)
     assert not forged(events, told, ("corrected", correction, "typo"))["ok"]
     assert forged(events, told, ("corrected", correction | {"confirmed": True}, "typo"))["ok"]
+
+
+def test_no_more_cohorts_are_under_way_than_was_said() -> None:
+    """All harms of the first are in, and its effects are awaited."""
+    for pipeline in (1, 2):
+        study = Study.create("sqlite://", "s", problem(), seed=1, watch="warn", pipeline=pipeline)
+        events, size = study.log(), study.view.cohorts[0].size
+        harms = [("told", {"id": k, "harm": 0.1}, None) for k in range(1, size + 1)]
+        more = events[1].data | {"certified": [None] * 3}
+        assert forged(events, *harms)["ok"] and not forged(events, *harms[1:], ("opened", more, None))["ok"]
+        assert forged(events, *harms, ("opened", more, None))["ok"] == (pipeline == 2)

@@ -197,7 +197,8 @@ class Record:
         self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
         ends = [kind.ends for kind in self.theorem.kinds]
         worst = [ends[0][0], ends[1][1]] if ends[0] and ends[1] else None
-        need(data["voids"] != "worst" or data["worst"] == worst, "the worst reading is", worst, "not", data["worst"])
+        wrong = data["voids"] == "worst" and worst is not None and data["worst"] != worst
+        need(not wrong, "the worst reading is", worst, "not", data["worst"])
 
     def _opened(self, event: Event, data: Data) -> None:
         runs = not (self.paused or self.stopped) and self.free
