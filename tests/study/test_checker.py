@@ -362,3 +362,23 @@ def test_no_harm_at_all_certifies_the_largest_dose() -> None:
 def test_each_shape_has_a_design_that_may_run_live() -> None:
     for shape in ("linear", "monotonic", "levels"):
         assert DESIGNS[default(shape)].shape == shape
+
+
+def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
+    """Theorem 1, lemma 1, and Theorem 2, lemma 5: after a correction a dose that was given may not be certified."""
+    linear: Any = THEOREMS["surefoot-linear/2"](plain(problem()), {})
+    curves: Any = THEOREMS["surefoot-monotonic/2"](plain(problem("monotonic")), {})
+
+    def take(theorem: Any, dose: float, stakes: list[float | None]) -> None:
+        arms = len(theorem.arms)
+        given = Given(1, 1, {"dose": [dose] * arms, "n": [0] * arms, "stakes": [stakes, *[None] * (arms - 1)]}, 1)
+        given.came = {(0, dose): (4, 2.0, 0.4)}
+        theorem.take(given)
+
+    for dose, bet in ((0.9, False), (0.2, True)):
+        take(linear, dose, [1.0] * 5)
+        assert all((sums[0] > 0) is bet for sums in linear.bets[0]), dose
+    for leads, dose in ((None, 0.1), (1.0, 0.2)):
+        take(curves, dose, [0.1, None, 0.1, 1.0, leads])
+        over, under = curves.at[0][dose][0]
+        assert over == 0.0 and (under > 0) is bool(leads)
