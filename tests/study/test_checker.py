@@ -382,3 +382,18 @@ def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
         take(curves, dose, [0.1, None, 0.1, 1.0, leads])
         over, under = curves.at[0][dose][0]
         assert over == 0.0 and (under > 0) is bool(leads)
+
+
+def test_a_sigma_that_is_not_known_has_its_share_of_delta_and_squares_their_bets() -> None:
+    """ "Readings" in docs/guarantees.md: 0.1 delta for the sigmas, the rest for the theorem."""
+    theorem: Any = THEOREMS["surefoot-linear/2"](plain(problem().but(noise=Noise("gaussian-guess", 0.2))), {})
+    assert theorem.delta == pytest.approx(0.9 * 0.1)
+    assert theorem.spread == pytest.approx(math.log(len(checker.WIDER) * 2 * 3 / (0.1 * 0.1)))
+    data = plain(problem("levels", binary=True)) | {
+        "noise": {"kind": "bounded", "low": 0.0, "high": 2.0, "spread": True}
+    }
+    levels: Any = THEOREMS["surefoot-levels/1"](data, {})
+    given = Given(1, 1, {"dose": [0.0] * 3, "n": [0] * 3, "stakes": [[1.0] * 5, None, None]}, 1)
+    given.came = {(0, 0.0): (4, 4.0, 4.0, 0.8, 0.8)}
+    levels.take(given)
+    assert [sums[3] for sums in levels.bets[0][0]] == pytest.approx([0.2] * 5), "0.8 / 2^2, around 1/2"
