@@ -1,4 +1,9 @@
+import os
+from collections.abc import Iterator
+from functools import cache
+
 import pytest
+import typer.main
 from hypothesis import settings
 
 # The same examples in every run: a failure is a change in the code, not in the dice.
@@ -6,6 +11,9 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None)
 settings.load_profile("fixed")
+
+# A command line is put together from its annotations once in a process, as it is for a user, not once a call.
+typer.main.get_command = cache(typer.main.get_command)  # type: ignore[assignment]
 
 # Tests that take a second of a core or more: thousands of trials, whole studies, many processes. `make test-fast`
 # leaves them out. They are not traced for coverage, which costs them 40% and finds no line that the others do not.
@@ -26,6 +34,8 @@ SLOW = {
     "test_the_wealth_against_a_true_claim_is_that_of_a_fair_game", "test_sums_are_distributed_as_sums_of_pulls",
 }  # fmt: skip
 
+TRACED = "COVERAGE_PROCESS_CONFIG"  # tells processes of a traced one to be traced as well
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -33,3 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Nor are the processes that a slow test starts."""
+    told = os.environ.pop(TRACED, None) if item.get_closest_marker("slow") else None
+    try:
+        return (yield)
+    finally:
+        if told:
+            os.environ[TRACED] = told

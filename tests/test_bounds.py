@@ -33,7 +33,7 @@ from surefoot.testing import failures_allowed
 Array = NDArray[np.float64]
 Play = Callable[[int, Array, Array], Array]  # time, sum so far, information so far -> weight of the next readings
 
-SEQUENCES, STEPS = 2000, 120
+SEQUENCES, STEPS = 1200, 120
 MIXTURES = {
     "shortfall": SHORTFALL,
     "contrast": CONTRAST,
