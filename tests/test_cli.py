@@ -192,12 +192,12 @@ def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Four simulated trials in place of the two thousand. What was asked for is noted."""
+    """Two simulated trials in place of the two thousand. What was asked for is noted."""
     asked = list[int]()
 
     def few(problem: Any, truth: Any, design: Any, trials: int, seed: int, **options: Any) -> Any:
         asked.append(trials)
-        return simulate(problem, truth, design, min(trials, 4), **options)
+        return simulate(problem, truth, design, min(trials, 2), **options)
 
     monkeypatch.setattr("surefoot.cli.run", few)
     return asked
