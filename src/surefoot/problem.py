@@ -6,7 +6,6 @@ Everything is checked when it is made, so that nothing downstream has to ask aga
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -356,6 +355,8 @@ HIDDEN = ("correlation", "drift", "actual_noise", "scenarios")  # the keys of a 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     try:
+        import tomllib
+
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error

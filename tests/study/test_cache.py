@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_journal_that_was_changed_where_it_stands_is_folded_anew(tmp_path: Pat
     study = told(f"sqlite:///{tmp_path}/s.db", "surefoot-linear")
     given = study.view.open
     assert given
-    with sqlite3.connect(tmp_path / "s.db") as db:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
         db.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = ?", (given.seq,))
     status = Study.open(tmp_path / "s.db").status()
     assert not status["holds"] and f"event {given.seq} was changed" in status["trouble"]
@@ -103,7 +104,7 @@ def test_a_journal_that_was_changed_where_it_stands_is_folded_anew(tmp_path: Pat
 
 def test_verify_does_not_look_at_it(tmp_path: Path) -> None:
     study = told(f"sqlite:///{tmp_path}/s.db", "surefoot-linear")
-    with sqlite3.connect(tmp_path / "s.db") as db:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
         db.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = 3")
     report = Study.open(tmp_path / "s.db").verify()
     assert not report["ok"] and report["event"] == 3

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -244,9 +245,8 @@ def lazily(self: Any, state: Any, u: Any) -> Any:
 class TestTheFile:
     def edit(self, study: Study, sql: str) -> None:
         study.journal.engine.dispose()
-        with sqlite3.connect(str(study.journal.file)) as raw:
+        with closing(sqlite3.connect(str(study.journal.file))) as raw, raw:
             raw.execute(sql)
-        raw.close()
 
     def test_an_edited_dose_is_not_handed_out(self, study: Study) -> None:
         self.edit(study, "UPDATE surefoot_events SET payload = replace(payload, '0.2', '0.9') WHERE kind = 'opened'")
@@ -258,12 +258,11 @@ class TestTheFile:
         data = opened.data | {"dose": [0.9] * 3}
         forged = opened._replace(payload=rows.dumps(data))
         study.journal.engine.dispose()
-        with sqlite3.connect(str(study.journal.file)) as raw:
+        with closing(sqlite3.connect(str(study.journal.file))) as raw, raw:
             raw.execute(
                 "UPDATE surefoot_events SET payload = ?, hash = ? WHERE seq = 2", (forged.payload, forged.seal())
             )
-        raw.close()
-        again = Study.open(study.journal.url)
+            again = Study.open(study.journal.url)
         with pytest.raises(SurefootError, match="readings do not certify"):
             again.ask()
         assert "do not certify" in again.status()["trouble"] and not again.verify()["ok"]
@@ -691,7 +690,7 @@ class TestStatusOfWhatDoesNotHold:
     def test_says_so_first_and_shows_what_was_before(self, tmp_path: Path, capsys: Any) -> None:
         study = Study.create(tmp_path / "s.db", "s", problem(), seed=1, watch="warn")
         study.tell_many(subjects(problem()).rows(study.ask()[:5]))
-        with sqlite3.connect(tmp_path / "s.db") as db:
+        with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
             db.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = 5")
         status = Study.open(tmp_path / "s.db").status()
         assert not status["holds"] and status["readings"] == 2 and "event 5 was changed" in status["trouble"]
@@ -705,6 +704,6 @@ class TestStatusOfWhatDoesNotHold:
     def test_content_that_cannot_be_read_is_no_traceback(self, tmp_path: Path) -> None:
         study = Study.create(tmp_path / "s.db", "s", problem(), seed=1, watch="warn")
         study.tell_many(subjects(problem()).rows(study.ask()[:5]))
-        with sqlite3.connect(tmp_path / "s.db") as db:
+        with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
             db.execute("UPDATE surefoot_events SET payload = 'null' WHERE seq = 4")
         assert not Study.open(tmp_path / "s.db").status()["holds"]
