@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import SurefootError, choice, html_table, known_keys, number
+from .checks import SurefootError, choice, html_table, known_keys, line, number
 from .noise import Bounded, Noise, noises_to_dict, parse_noises
 
 Shape = Literal["linear", "monotonic", "levels"]
@@ -66,8 +66,7 @@ class Arm:
     labels: tuple[str | float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise SurefootError(f"an arm's name must be a non-empty string; got {self.name!r}")
+        line("an arm's name", self.name)
         me, put = f"arm {self.name!r}: ", object.__setattr__
         if self.labels is None and self.levels is not None and isinstance(self.start, float) and math.isnan(self.start):
             self._order(me)

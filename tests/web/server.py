@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from surefoot.web import create_app
 from surefoot.web.access import _users
 from surefoot.web.gate import Safety
 
+ARABIC = ("كريم الزنك مع اللانولين والجلسرين وشمع العسل، " * 9)[:199] + "ب"
+NAMES = (("a cream with zinc oxide, lanolin, glycerol, beeswax; " * 9)[:199] + "x", ARABIC, "W" * 200)  # as long as may be
 PASSWORD = "correct horse battery"
 
 
@@ -93,6 +96,8 @@ def play(
 ) -> Study:
     """A study of a case, so many cohorts on; to its end where none are given."""
     problem, truth = case(kind, arms, **options.pop("changes", {}))
+    names = options.pop("names", problem.names)
+    problem = problem.but(arms=tuple(replace(it, name=x) for it, x in zip(problem.arms, names, strict=True)))
     study = Study.create(db, name, problem, actor="simulation", seed=8, watch="warn", **options)
     rounds = 0
     while (most is None or rounds < most) and (asked := study.ask()):

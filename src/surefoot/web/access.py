@@ -20,13 +20,12 @@ import argon2
 import sqlalchemy as sa
 from itsdangerous import BadSignature, URLSafeSerializer
 
-from ..problem import SurefootError, choice
+from ..checks import NAME, SurefootError, choice, line
 from ..study.journal import Journal
-from ..study.text import distinct, line
+from ..study.text import distinct
 
 READER, ENTRY, STATISTICIAN, ADMIN = "reader", "data entry", "statistician", "admin"
 ROLES = (READER, ENTRY, STATISTICIAN, ADMIN)
-NAME = 30  # characters of a user's name: with the role it is the actor of an event
 LEAST, MOST = 12, 500  # characters of a password
 SESSION, LINK, DAY = 12 * 3600.0, 24 * 3600.0, 86400.0  # seconds that they live
 
@@ -39,9 +38,9 @@ def _table(name: str, *columns: Any) -> sa.Table:
 
 _users = _table(
     "users",
-    sa.Column("name", sa.String(60), primary_key=True),
+    sa.Column("name", sa.String(NAME), primary_key=True),
     sa.Column("role", sa.String(20), nullable=False),
-    sa.Column("site", sa.String(60)),
+    sa.Column("site", sa.String(NAME)),
     sa.Column("password", sa.String(200)),
     sa.Column("active", sa.Boolean, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
@@ -49,23 +48,23 @@ _users = _table(
 _sessions = _table(
     "sessions",
     sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("user", sa.String(60), nullable=False),
+    sa.Column("user", sa.String(NAME), nullable=False),
     sa.Column("ends", sa.Float, nullable=False),
 )
 _tokens = _table(
     "tokens",
     sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("name", sa.String(60), nullable=False, unique=True),
+    sa.Column("name", sa.String(NAME), nullable=False, unique=True),
     sa.Column("role", sa.String(20), nullable=False),
-    sa.Column("site", sa.String(60)),
-    sa.Column("by", sa.String(60), nullable=False),
+    sa.Column("site", sa.String(NAME)),
+    sa.Column("by", sa.String(NAME), nullable=False),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("ends", sa.Float, nullable=False),
 )
 _links = _table(
     "links",
     sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("user", sa.String(60)),  # none: the first admin, who chooses a name
+    sa.Column("user", sa.String(NAME)),  # none: the first admin, who chooses a name
     sa.Column("ends", sa.Float, nullable=False),
 )
 _requests = _table(
@@ -77,16 +76,16 @@ _requests = _table(
 )
 _meetings = _table(
     "meetings",
-    sa.Column("study", sa.String(200), primary_key=True),
+    sa.Column("study", sa.String(NAME), primary_key=True),
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
-    sa.Column("by", sa.String(60), nullable=False),
+    sa.Column("by", sa.String(NAME), nullable=False),
 )
 _log = _table(
     "log",
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False),
-    sa.Column("by", sa.String(60), nullable=False),
+    sa.Column("by", sa.String(NAME), nullable=False),
     sa.Column("what", sa.Text, nullable=False),
 )
 _secrets = _table("secrets", sa.Column("name", sa.String(20), primary_key=True), sa.Column("value", sa.String(100)))
@@ -212,7 +211,7 @@ class Access:
 
     def add_user(self, name: str, role: str, site: str | None, by: str) -> str:
         """A user without a password yet; returns the secret of a one-time link to set it."""
-        name = line("a user's name", name, NAME)
+        name = line("a user's name", name)
         taken = [row.name for row in self.users()] + [row.name for row in self.tokens()]
         if name in taken:
             raise SurefootError(f"there is a user or token {name!r} already: choose another name")
@@ -239,7 +238,7 @@ class Access:
         found = self._one(sa.select(_links).where(where))
         if not found:
             raise Refused("this link was used, is older than a day, or never was: ask for a new one")
-        name = found.user or line("your name", name, NAME)
+        name = found.user or line("your name", name)
         hashed = self._hash_password(name, password)
         if not self._do(_links.delete().where(where)):
             raise Refused("this link was used a moment ago")
@@ -272,7 +271,7 @@ class Access:
         if not found:
             for limiter, key in keys:
                 limiter.failed(key)
-            self.note(name[:60], f"could not log in from {address}")
+            self.note(name[:NAME], f"could not log in from {address}")
             raise Refused("that name and password do not go together")
         self.by_pair.passed(keys[0][1])
         return self.begin(found.name)
@@ -322,7 +321,7 @@ class Access:
         return self._all(sa.select(_tokens).order_by(_tokens.c.name))
 
     def add_token(self, name: str, role: str, site: str | None, days: float, by: str) -> str:
-        name = line("a token's name", name, NAME)
+        name = line("a token's name", name)
         if name in [row.name for row in self.users()]:
             raise SurefootError(f"there is a user {name!r}: a token needs a name of its own")
         if not 0 < days <= 400:

@@ -141,14 +141,14 @@ def dose_picture(board: dict[str, Any]) -> Markup:
     out = []
     for k, key in enumerate(("harm", "effect")):
         y = _span([p[key] for p in points], [board["limit"], board["ceiling"], 0.0] if key == "harm" else [])
-        axes = Axes((52 + k * 380, 30, 300, 190), x, y)
+        axes = Axes((52, 30, 272, 190), x, y)
         axes.grid(labels, "level" if labels else "dose", f"mean {key} read")
         if key == "harm":
             if board["ceiling"] > board["limit"]:
                 axes.line([(x[0], board["ceiling"]), (x[1], board["ceiling"])], "ceiling")
             axes.line([(x[0], board["limit"]), (x[1], board["limit"])], "limit")
             _, at = axes.at(0, board["limit"])
-            axes.text(356, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
+            axes.text(328, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
         most = max((p["n"] for p in points), default=1)
         for a in shown:
             colour = f"c{a['index'] % COLOURS}"
@@ -164,8 +164,14 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                     f"<title>{escape(a['arm'])}: certified up to {escape(a['certified'])}</title></path>"
                 )
         out.append(axes)
-    words = f"Mean harm and mean effect by dose for {len(shown)} arms; the limit is {number(board['limit'])}"
-    return svg(744, 262, words, *out)
+    words = f"by dose for {len(shown)} arms; the limit of harm is {number(board['limit'])}"
+    return two_panels(out, f"Mean harm {words}", f"Mean effect {words}")
+
+
+def two_panels(axes: Sequence[Axes], *words: str) -> Markup:
+    """Side by side, or one below the other where there is no room."""
+    panels = Markup("").join(svg(372, 258, label, one) for one, label in zip(axes, words, strict=True))
+    return Markup('<div class="panels">{}</div>').format(panels)
 
 
 def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
@@ -189,7 +195,7 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
         if arm["out"] is not None:
             axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
     words = f"{arm['arm']}: doses given, certified dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
-    return svg(256, 212 if ends["known"] else 112, words, *drawn, kind="chart story")
+    return svg(256, 212 if ends["known"] else 124, words, *drawn, kind="chart story")
 
 
 def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]:
@@ -256,14 +262,14 @@ def curves(problem: Any, scenario: Any) -> Markup:
     out = []
     for k, (key, values) in enumerate((("harm", scenario.harms(dose)), ("effect", scenario.effects(dose)))):
         y = _span(values.ravel().tolist(), [p.limit, p.ceiling, 0.0] if key == "harm" else [])
-        axes = Axes((52 + k * 380, 30, 300, 190), _span(dose.ravel().tolist()), y)
+        axes = Axes((52, 30, 272, 190), _span(dose.ravel().tolist()), y)
         axes.grid(labels, "level" if labels else "dose", f"mean {key}")
         if key == "harm":
             if p.ceiling > p.limit:
                 axes.line([(axes.x[0], p.ceiling), (axes.x[1], p.ceiling)], "ceiling")
             axes.line([(axes.x[0], p.limit), (axes.x[1], p.limit)], "limit")
             _, at = axes.at(0, p.limit)
-            axes.text(356, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
+            axes.text(328, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
         for i in range(min(len(p.arms), 12)):
             points = list(zip(dose[:, i].tolist(), values[:, i].tolist(), strict=True))
             axes.line(points, f"curve c{i % COLOURS} d{i // COLOURS}")
@@ -272,4 +278,4 @@ def curves(problem: Any, scenario: Any) -> Markup:
                 words = f"{p.names[i]}: largest safe dose {p.arms[i].label(float(truth.dose[i]))}"
                 axes.dot(float(truth.dose[i]), float(at_best), 4, f"dot c{i % COLOURS}", words)
         out.append(axes)
-    return svg(744, 262, f"Mean harm and mean effect by dose of {len(p.arms)} arms, as supposed", *out)
+    return two_panels(out, *(f"Mean {key} by dose of {len(p.arms)} arms, as supposed" for key in ("harm", "effect")))

@@ -230,7 +230,7 @@ def content(event: Any) -> str:
     if event.kind == "created":
         return f"{data['design']}, {len(data['problem']['arms'])} arms, limit {data['problem']['limit']:g}"
     if event.kind == "opened":
-        return f"{sum(data['n']):,} assignments to {sum(1 for n in data['n'] if n)} arms"
+        return f"{board.count(sum(data['n']), 'assignment')} to {board.count(sum(1 for n in data['n'] if n), 'arm')}"
     said = []
     for key, x in data.items():
         if key not in ("versions", "digest", "safe", "standing", "out", "by"):
