@@ -15,6 +15,7 @@ from typing import Any
 
 import argon2
 import httpx
+import numpy as np
 import uvicorn
 
 from surefoot import Study, case
@@ -103,4 +104,21 @@ def play(
     while (most is None or rounds < most) and (asked := study.ask()):
         study.tell_many(simulated(problem, truth, asked, 5))
         rounds += 1
+    return study
+
+
+def long_study(db: Path, name: str, readings: int = 100_000) -> Study:
+    """So many readings one by one, and a cohort open that has as many again: quick, by the door that `tell` uses."""
+    problem, truth = case("tiny-gap", 5)
+    study = Study.create(db, name, problem, "safebai-linear", actor="clinic", seed=1, watch="warn")
+    rng, left = np.random.default_rng(1), readings
+    while left:
+        some = study.ask()[:left]
+        left -= len(some)
+        dose, arm = np.array([a.dose for a in some]), [problem.names.index(a.arm) for a in some]
+        means = (curves(np.tile(dose[:, None], 5))[range(len(some)), arm] for curves in (truth.effects, truth.harms))
+        effect, harm = ((mean + rng.normal(size=len(some))).tolist() for mean in means)
+        with study._writing() as add:
+            for a, x, y in zip(some, effect, harm, strict=True):
+                add("told", {"id": a.subject, "effect": x, "harm": y})
     return study

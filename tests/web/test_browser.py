@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from surefoot import Study
-from surefoot.web.demo import NAME, PROBLEM, Arrivals, begin
+from surefoot.web.demo import NAME, Arrivals, begin
 
 from .browser import axe
 from .screens import log_in
-from .server import PASSWORD, Server, play, serving
+from .server import ARABIC, NAMES, PASSWORD, Server, long_study, play, serving
 
 EASY = """
 shape = "linear"
@@ -74,7 +74,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     play(db, "ended", "paper-linear", 3, changes={"budget": 40})
     play(db, "hundred", "hundred-arms", 100, most=1)
     play(db, "paused", "paper-drug", 3, most=2, changes={"slack": 0.5}).pause("a doubt", actor="ann")
-    Study.create(db, "دراسة " + "ط" * 54, PROBLEM, actor="x")
+    play(db, ARABIC, "paper-linear", 3, most=4, names=NAMES)
     with serving(db) as server:
         yield server
 
@@ -230,6 +230,68 @@ def test_the_demo(watch: Watch, tmp_path: Path) -> None:
         page.wait_for_function("document.querySelector('.facts dd').innerText !== '0'")
         page.close()
         arrivals.stop()
+
+
+def test_names_as_long_as_may_be(watch: Watch, many: Server) -> None:
+    """Of a study, its arms, a site and a person; on a phone, and in the lab."""
+    page = log_in(many, watch.context(viewport={"width": 390, "height": 800}), NAMES[2], "statistician")
+    for path in ("", "/enter", "/change", "/journal"):
+        page.goto(f"{many.url}/study/{ARABIC}{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        assert ARABIC in page.inner_text(".crumb")
+    page.goto(f"{many.url}/study/{ARABIC}")
+    assert [x.strip() for x in page.locator("table.arms th bdi").all_inner_texts()] == list(NAMES)
+    boxes = page.locator("table.arms th bdi").evaluate_all("all => all.map(x => x.getBoundingClientRect().right)")
+    assert max(boxes) <= 390
+    page.click("nav >> text=Enter")
+    page.fill("[name=site]", NAMES[0])
+    page.click("button:has-text('Reserve')")
+    page.wait_for_selector("li.work")
+    page.locator("[name=harm]").first.fill("0.1")
+    page.locator("[name=effect]").first.fill("0.1")
+    page.locator("li.work button:has-text('Tell')").first.click()
+    page.wait_for_selector("li.done")
+    assert many.site.hub.study(ARABIC).log()[-1].actor.startswith(f"{NAMES[2]} (statistician")
+    page.goto(f"{many.url}/lab")
+    for k, name in enumerate(NAMES):
+        page.fill(f"[name=arm{k}_name]", name)
+    page.wait_for_selector(f"#notes >> text={NAMES[2]}")
+    page.fill("[name=name]", NAMES[1][:100])
+    page.click("text=Create the study")
+    page.wait_for_selector("text=Running: cohort 1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_hundred_thousand_readings(watch: Watch, tmp_path: Path) -> None:
+    """Nothing is sent whole, and nothing takes long: every page is small, whatever stands behind it."""
+    long_study(tmp_path / "big.db", "big")
+    with serving(tmp_path / "big.db") as server:
+        page = log_in(server, watch.context(), "reads", "statistician")
+        sizes = []
+        page.on("response", lambda r: sizes.append(len(r.body())) if "/study/" in r.url and "stream" not in r.url else 0)
+        page.goto(f"{server.url}/study/big")
+        assert page.inner_text(".facts dd >> nth=0") == "100,000"
+        assert page.locator("svg.chart circle").count() < 500
+        page.click("nav >> text=Journal")
+        assert page.locator("table.journal tbody tr").count() == 100
+        page.click("text=Older")
+        page.wait_for_url("**/journal?before=*")
+        assert page.locator("table.journal tbody tr").count() == 100
+        page.select_option("[name=kind]", "opened")
+        page.click("button:has-text('Filter')")
+        page.wait_for_url("**kind=opened*")
+        assert 2 <= page.locator("table.journal tbody tr").count() < 20
+        page.click("nav >> text=Enter")
+        rows = page.locator("li.work")
+        assert rows.count() == 50
+        rows.first.locator("[name=harm]").fill("0.1")
+        rows.first.locator("[name=effect]").fill("0.2")
+        rows.first.locator("button").click()
+        page.wait_for_selector("li.done")
+        page.click("nav >> text=Board")
+        page.wait_for_selector(".facts dd:has-text('100,001')")
+        page.close()
+        assert max(sizes) < 150_000
 
 
 def test_work_in_the_background(watch: Watch, many: Server) -> None:

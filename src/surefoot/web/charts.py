@@ -34,6 +34,10 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def short(text: str, most: int = 8) -> str:
+    return text if len(text) < most else text[: most - 1] + "…"
+
+
 class Axes:
     """A box with two scales; everything is drawn in its coordinates."""
 
@@ -50,19 +54,23 @@ class Axes:
             self.top + self.high * (1 - (y - c) / ((d - c) or 1.0)),
         )
 
-    def grid(self, x_labels: Sequence[str] | None = None, x_name: str = "", y_name: str = "") -> None:
+    def grid(
+        self, x_labels: Sequence[str] | None = None, x_name: str = "", y_name: str = "",
+        y_labels: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         bottom = self.top + self.high
-        for v in ticks(*self.y, 4):
+        whole = [float(k) for k in range(len(y_labels or ())) if self.y[0] <= k <= self.y[1]]
+        for v in whole[:: -(-len(whole) // 5)] if whole else ticks(*self.y, 4):
             _, y = self.at(self.x[0], v)
             self.add(
                 f'<line class="rule" x1="{n(self.left)}" x2="{n(self.left + self.wide)}" y1="{n(y)}" y2="{n(y)}"/>'
             )
-            self.text(self.left - 6, y + 3.5, number(v), "end")
+            self.text(self.left - 6, y + 3.5, short(y_labels[int(v)]) if y_labels else number(v), "end")
         marks = list(enumerate(x_labels)) if x_labels else [(v, number(v)) for v in ticks(*self.x, 5)]
         for v, label in marks:
             x, _ = self.at(float(v), self.y[0])
             self.add(f'<line class="axis" x1="{n(x)}" x2="{n(x)}" y1="{n(bottom)}" y2="{n(bottom + 4)}"/>')
-            self.text(x, bottom + 16, label if len(label) < 12 else label[:11] + "…", "middle")
+            self.text(x, bottom + 16, short(label, 12), "middle")
         ends = f'x1="{n(self.left)}" x2="{n(self.left + self.wide)}"'
         self.add(f'<line class="axis" {ends} y1="{n(bottom)}" y2="{n(bottom)}"/>')
         if x_name:
@@ -178,7 +186,7 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
     """One arm over time: doses given and the certified dose above, bounds on its value below."""
     top = Axes((46, 14, 204, 74), (0, ends["subjects"]), ends["dose"])
     low = Axes((46, 104, 204, 74), (0, ends["subjects"]), ends["value"])
-    top.grid(x_name="" if ends["known"] else "subjects")
+    top.grid(x_name="" if ends["known"] else "subjects", y_labels=arm["labels"])
     low.grid(x_name="subjects")
     if ends["known"]:
         top.parts = [p for p in top.parts if 'text-anchor="middle"' not in p]
@@ -199,7 +207,7 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
 
 
 def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]:
-    arms = board["story"]
+    arms = [a | {"labels": board["arms"][a["index"]]["labels"]} for a in board["story"]]
     if not arms:
         return []
     dose = [d for a in arms for _, d, _ in a["given"]] + [s for a in arms for s in a["safe"] if s is not None]
