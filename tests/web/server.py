@@ -25,7 +25,8 @@ from surefoot.web.access import _users
 from surefoot.web.gate import Safety
 
 ARABIC = ("كريم الزنك مع اللانولين والجلسرين وشمع العسل، " * 9)[:199] + "ب"
-NAMES = (("a cream with zinc oxide, lanolin, glycerol, beeswax; " * 9)[:199] + "x", ARABIC, "W" * 200)  # as long as may be
+# As long as may be
+NAMES = (("a cream with zinc oxide, lanolin, glycerol, beeswax; " * 9)[:199] + "x", ARABIC, "W" * 200)
 PASSWORD = "correct horse battery"
 
 

@@ -20,7 +20,9 @@ def number(x: Any, digits: int = 4) -> str:
     """A number as people read it; a name as it is."""
     if x is None:
         return "?"
-    return x if isinstance(x, str) else f"{x:.{digits}g}".replace("-", "\N{MINUS SIGN}")
+    if isinstance(x, str):
+        return x
+    return (f"{x:,.0f}" if 1e4 <= abs(x) < 1e9 else f"{x:.{digits}g}").replace("-", "\N{MINUS SIGN}")
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -147,7 +149,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
     certified = [a["safe"] for a in shown if math.isfinite(a["safe"])]
     x = _span([p["dose"] for p in points], [*certified, *ends])
     out = []
-    for k, key in enumerate(("harm", "effect")):
+    for key in ("harm", "effect"):
         y = _span([p[key] for p in points], [board["limit"], board["ceiling"], 0.0] if key == "harm" else [])
         axes = Axes((52, 30, 272, 190), x, y)
         axes.grid(labels, "level" if labels else "dose", f"mean {key} read")
