@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import html
 import re
+import socket
+import ssl
+import subprocess
+import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
+from surefoot import SurefootError
+from surefoot.web import serve
 from surefoot.web.access import ROLES, Access, Limiter, Refused
 from surefoot.web.accounts import _local
 from surefoot.web.app import table
@@ -304,6 +316,56 @@ def test_sign_on_by_a_proxy(tmp_path: Path) -> None:
             assert (client.get("/", headers={"x-user": "ann"}).status_code == 200) is believed
             assert client.get("/", headers={"x-user": "nobody"}).status_code == 303
             assert client.get("/").status_code == 303
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate of `localhost` and its private key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+    signed = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False).sign(key, SHA256())
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(signed.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+def test_tls(tmp_path: Path) -> None:
+    """The command itself, with a real certificate: https alone, cookies that never travel in the open."""
+    certificate, key = self_signed(tmp_path)
+    with pytest.raises(SurefootError, match="are no certificate and its key"):
+        serve(tmp_path / "s.db", certificate=key, private_key=certificate)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    how = ["--certificate", str(certificate), "--private-key", str(key), "--port", str(port), "--no-browser"]
+    command = [sys.executable, "-m", "surefoot", "serve", "--db", str(tmp_path / "s.db"), *how, "--name", "localhost"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            link = [server.stdout.readline().strip() for _ in range(2)][1]
+            base, _, secret = link.partition("/first#")
+            assert base == f"https://localhost:{port}"
+            here = {"sec-fetch-site": "same-origin"}
+            trusted = ssl.create_default_context(cafile=certificate)
+            with httpx.Client(base_url=base, verify=trusted, headers=here, timeout=60) as client:
+                for _ in range(600):
+                    try:
+                        page = client.get("/login")
+                        break
+                    except httpx.ConnectError:
+                        time.sleep(0.1)
+                assert page.headers["strict-transport-security"].startswith("max-age=")
+                form = {"link": secret, "name": "ann", "password": PASSWORD, "again": PASSWORD}
+                said = client.post("/first", data=form).headers.get_list("set-cookie")
+                assert len(said) == 2 and all("secure" in x.lower() and "httponly" in x.lower() for x in said)
+                assert "No study yet" in client.get("/").text
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"http://localhost:{port}/login")
+            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                httpx.get(f"{base}/login")
+        finally:
+            server.terminate()
 
 
 def test_entry_sees_no_more_than_its_own(server: Server) -> None:

@@ -368,7 +368,7 @@ class Study(Live):
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)
         try:
-            copied(Journal(part, create=True), self.log()).engine.dispose()
+            copied(Journal(part, create=True), self.log()).close()
             part.rename(path)
         except OSError as error:
             raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error

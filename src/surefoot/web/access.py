@@ -149,9 +149,11 @@ class Access:
 
     def __init__(self, url: str | Path):
         journal = Journal(url, create=True)  # checks the address, and makes a file that is to hold both
-        journal.engine.dispose()
+        journal.close()
+        if journal.engine is None:
+            raise SurefootError(f"the page keeps accounts in SQLite or PostgreSQL beside the studies; got {url}")
         self.engine = sa.create_engine(journal.engine.url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
-        if journal.sqlite:
+        if self.engine.name == "sqlite":
             sa.event.listen(self.engine, "connect", lambda c, _: c.execute("PRAGMA busy_timeout = 60000"))
         _tables.create_all(self.engine)
         self._known: dict[str, tuple[Who | None, float]] = {}  # looked up a moment ago

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import tempfile
 import threading
 import webbrowser
@@ -224,6 +225,11 @@ def serve(
         )
     if bool(certificate) != bool(private_key):
         raise SurefootError("TLS needs both --certificate and --private-key")
+    if certificate:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, private_key)
+        except (OSError, ValueError) as error:
+            raise SurefootError(f"{certificate} and {private_key} are no certificate and its key: {error}") from error
     if sso and not behind_proxy:
         raise SurefootError("single sign-on by a header needs --behind-proxy ADDRESS: from nobody else is it believed")
     hosts = ("localhost", "127.0.0.1", "[::1]", *((host,) if host not in ("0.0.0.0", "::") else ()), *names)
