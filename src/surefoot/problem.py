@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -230,7 +231,7 @@ class Problem:
         if len(arms) < 2:
             raise SurefootError(f"a problem needs at least two arms to choose between; got {len(arms)}: {list(arms)}")
         names = [arm.name for arm in arms]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, k in Counter(names).items() if k > 1):
             raise SurefootError(f"arm names must differ; got {', '.join(map(repr, twice))} more than once")
         for arm in arms:
             if (self.shape == "levels") != (arm.labels is not None):

@@ -22,6 +22,7 @@ from surefoot import Study, case
 from surefoot.study import simulated
 from surefoot.web import create_app
 from surefoot.web.access import _users
+from surefoot.web.app import SERVER
 from surefoot.web.gate import Safety
 
 ARABIC = ("كريم الزنك مع اللانولين والجلسرين وشمع العسل، " * 9)[:199] + "ب"
@@ -72,9 +73,7 @@ def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **optio
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", port))
-    config = uvicorn.Config(
-        app, log_level="critical", proxy_headers=False, timeout_graceful_shutdown=1, server_header=False
-    )
+    config = uvicorn.Config(app, **SERVER | {"log_level": "critical", "timeout_graceful_shutdown": 1})
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
     thread.start()

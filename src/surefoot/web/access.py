@@ -273,7 +273,8 @@ class Access:
         if not found:
             for limiter, key in keys:
                 limiter.failed(key)
-            self.note(name[:NAME], f"could not log in from {address}")
+            known = self._one(sa.select(_users.c.name).where(_users.c.name == name))  # else it may be a password
+            self.note(known.name if known else "nobody", f"could not log in from {address}")
             raise Refused("that name and password do not go together")
         self.by_pair.passed(keys[0][1])
         return self.begin(found.name)

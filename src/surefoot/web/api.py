@@ -22,8 +22,9 @@ from ..problem import Problem
 from ..study import Study
 from ..study.blocks import COLUMNS
 from .access import ENTRY
-from .gate import ANY, CHANGE, ENTER, READ, Ask, Denied, identify, needs
+from .gate import ANY, CHANGE, ENTER, READ, Ask, Count, Denied, identify, needs
 from .hub import path_of
+from .lab_work import few_enough
 from .pages import etag, not_changed
 from .work import plain
 
@@ -80,7 +81,7 @@ class Many(Body):
 
 
 class Reserve(Body):
-    count: int
+    count: int = Field(le=500)
     site: str | None = None
 
 
@@ -160,7 +161,7 @@ def worked_out(ask: Ask, study: Study, kind: str, **asked: Any) -> Any:
 
 # Studies
 @router.get("/studies")
-def studies(ask: Ask = needs(*ANY, bearer=True), after: str = "", limit: int = 100) -> Response:
+def studies(ask: Ask = needs(*ANY, bearer=True), after: str = "", limit: Count = 100) -> Response:
     """The names of the studies, in order, after one."""
     names = [name for name in ask.site.hub.journal.names() if name > after]
     return JSONResponse({"studies": names[: min(max(limit, 1), MOST)]})
@@ -171,6 +172,7 @@ def create(body: Create, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
     """Begin a study."""
 
     def do() -> Any:
+        few_enough(body.problem)
         problem = Problem.from_dict(body.problem)
         chosen = make(body.design, **body.options) if body.design else None
         study = Study.create(
@@ -192,7 +194,7 @@ def status(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
 
 @router.get("/studies/{part}/assignments")
 def assignments(
-    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: int = MOST, site: str | None = None
+    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: Count = MOST, site: str | None = None
 ) -> Response:
     """The open assignments: whom to give what. Who enters data sees those of their own site alone."""
     study = ask.site.hub.study(part)
@@ -338,7 +340,7 @@ def verify(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
 
 
 @router.get("/studies/{part}/events")
-def events(part: str, ask: Ask = needs(*READ, bearer=True), after: int = 0, limit: int = MOST) -> Response:
+def events(part: str, ask: Ask = needs(*READ, bearer=True), after: Count = 0, limit: Count = MOST) -> Response:
     """The journal's events after number N, as they stand there."""
     study, found = ask.site.hub.study(part), []
     for event in ask.site.hub.journal.each(study.name, max(after, 0)):
@@ -349,7 +351,7 @@ def events(part: str, ask: Ask = needs(*READ, bearer=True), after: int = 0, limi
 
 
 @router.get("/studies/{part}/stream")
-async def stream(part: str, ask: Ask = needs(*READ, bearer=True), after: int = 0) -> Response:
+async def stream(part: str, ask: Ask = needs(*READ, bearer=True), after: Count = 0) -> Response:
     """Server-sent events: the journal's events after number N, and then as they come."""
     site = ask.site
     study = await to_thread.run_sync(site.hub.study, part)

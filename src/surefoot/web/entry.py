@@ -20,7 +20,7 @@ from ..problem import SurefootError
 from ..study import Study
 from ..study.text import table
 from .access import ENTRY
-from .gate import CHANGE, ENTER, Ask, Denied, fresh_key, needs
+from .gate import CHANGE, ENTER, Ask, Count, Denied, fresh_key, needs
 from .hub import path_of
 
 router = APIRouter(include_in_schema=False)
@@ -62,7 +62,7 @@ def _desk(ask: Ask, site: str | None) -> str | None:
 
 
 @router.get("/study/{part}/enter")
-def enter_page(part: str, ask: Ask = needs(*ENTER), site: str = "", page: int = 1) -> Response:
+def enter_page(part: str, ask: Ask = needs(*ENTER), site: str = "", page: Count = 1) -> Response:
     return _enter(ask, ask.site.hub.study(part), _desk(ask, site), page)
 
 

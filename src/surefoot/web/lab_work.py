@@ -23,6 +23,8 @@ from ..theory.resolvable import doubts, impossible
 
 Say = Callable[[float, str], None]
 MOST = 20_000  # trials of a cell
+ARMS = 500  # of a study
+TEXT, LINE = 200_000, 5_000  # characters of a problem, and of a line of it
 FIELDS = ("limit", "slack", "delta", "tolerance", "budget")
 START = """\
 shape = "linear"
@@ -55,15 +57,28 @@ harm = { curve = "linear", slope = 0.6 }
 
 
 def parse(text: str) -> dict[str, Any]:
+    longest = max(map(len, text.splitlines()), default=0)
+    if len(text) > TEXT or longest > LINE:  # Python's reader takes minutes for some of them
+        raise SurefootError(
+            f"a problem has at most {TEXT:,} characters and {LINE:,} in a line; got {len(text):,}, {longest:,}"
+        )
     try:
         return tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SurefootError(f"this is not TOML: {error}") from error
+
+
+def few_enough(data: Mapping[str, Any]) -> None:
+    """A page shows a row for each arm; with very many the server would be at one request for minutes."""
+    arms = data.get("arms")
+    if isinstance(arms, list) and len(arms) > ARMS:
+        raise SurefootError(f"a study on this server has at most {ARMS:,} arms; got {len(arms):,}")
 
 
 def read(text: str) -> tuple[Problem, list[Scenario]]:
     """A problem and its truths; without any where no arm has curves."""
     data = parse(text)
+    few_enough(data)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "the arms.toml"
         file.write_text(text, encoding="utf-8")

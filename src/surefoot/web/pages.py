@@ -20,7 +20,7 @@ from ..study import Study
 from ..study.page import STYLE
 from . import board, charts
 from .access import ENTRY
-from .gate import ANY, CHANGE, READ, Ask, Denied, identify, needs
+from .gate import ANY, CHANGE, READ, Ask, Count, Denied, identify, needs
 from .hub import path_of
 from .jobs import Job
 
@@ -45,7 +45,7 @@ def etag(*parts: Any) -> str:
 
 
 @router.get("/")
-def studies(ask: Ask = needs(*ANY), search: str = "", page: int = 1) -> Response:
+def studies(ask: Ask = needs(*ANY), search: str = "", page: Count = 1) -> Response:
     hub = ask.site.hub
     names = [name for name in hub.journal.names() if search.casefold() in name.casefold()]
     page = min(max(page, 1), max(-(-len(names) // PAGE), 1))
@@ -134,7 +134,7 @@ def _again(ask: Ask, study: Study, seq: int, html: Markup) -> Markup:
 
 
 @router.get("/study/{part}/stream")
-async def stream(part: str, ask: Ask = needs(*READ), since: int = 0) -> Response:
+async def stream(part: str, ask: Ask = needs(*READ), since: Count = 0) -> Response:
     """Tells an open page that there are new events; not which."""
     site = ask.site
     study = await to_thread.run_sync(site.hub.study, part)
@@ -212,7 +212,9 @@ def verify(part: str, ask: Ask = needs(*READ)) -> Response:
 
 # The journal
 @router.get("/study/{part}/journal")
-def journal(part: str, ask: Ask = needs(*READ), before: int | None = None, kind: str = "", words: str = "") -> Response:
+def journal(
+    part: str, ask: Ask = needs(*READ), before: Count | None = None, kind: str = "", words: str = ""
+) -> Response:
     study = ask.site.hub.study(part)
     kind = kind if kind in KINDS else ""
     events = ask.site.hub.journal.page(study.name, before, EVENTS + 1, kind or None, words.strip()[:200] or None)
