@@ -46,7 +46,7 @@ class TestOfSomebodyElse(JournalSuite):
 
 
 def test_an_address_that_means_nothing() -> None:
-    with pytest.raises(SurefootError, match="not a database URL|SQLite or PostgreSQL"):
+    with pytest.raises(SurefootError, match=r"not a database URL|SQLite or PostgreSQL"):
         Journal("no-such://x")
 
 

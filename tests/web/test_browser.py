@@ -11,29 +11,13 @@ import pytest
 
 from surefoot import Study
 from surefoot.web.demo import NAME, Arrivals, begin
+from surefoot.web.lab_work import START
 
 from .browser import axe
 from .screens import log_in
 from .server import ARABIC, NAMES, PASSWORD, Server, long_study, play, serving
 
-EASY = """
-shape = "linear"
-limit = 1.0
-delta = 0.1
-noise = { kind = "gaussian", sigma = 0.02 }
-[[arms]]
-name = "cream A"
-start = 0.5
-max = 2.0
-effect = { curve = "linear", slope = 0.9 }
-harm = { curve = "linear", slope = 0.7 }
-[[arms]]
-name = "كريم ب"
-start = 0.5
-max = 2.0
-effect = { curve = "linear", slope = 0.3 }
-harm = { curve = "linear", slope = 0.8 }
-"""
+EASY = START.replace("sigma = 0.3", "sigma = 0.02").replace("start = 0.2", "start = 0.5").replace("cream B", "كريم ب")
 
 
 class Watch:
@@ -102,7 +86,7 @@ def test_from_the_first_start_to_the_certificate(watch: Watch, tmp_path: Path) -
         page.click("text=Go on")
         page.click("text=Design one")
         page.fill("#lab-text", EASY)
-        page.wait_for_selector("#notes >> text=The problem holds: 2 arms")
+        page.wait_for_selector("#notes >> text=The problem holds: 3 arms")
         page.wait_for_selector("[name=arm1_name][value='كريم ب']")
         page.fill("[name=delta]", "1.5")
         page.wait_for_selector("#notes >> text=delta must be between 0 and 1")
@@ -159,6 +143,51 @@ def test_each_role_sees_its_own(watch: Watch, many: Server) -> None:
     assert [e.kind for e in told if e.kind not in ("opened", "ended")] == ["assigned", "told"], (
         "a double click tells once"
     )
+
+
+def test_a_meeting_by_clicking_alone(watch: Watch, many: Server) -> None:
+    """A statistician marks the meeting, pauses after seeing what that does, and goes on; a clinic's table is refused by
+    its line, then told; a reader sees what changed, verifies, and reads the certificate."""
+    study = many.site.hub.study("running")
+    plans = log_in(many, watch.context(), "mee", "statistician")
+    plans.goto(f"{many.url}/study/running")
+    plans.click("text=A meeting looks at this now")
+    plans.wait_for_selector("text=Since the last meeting")
+    assert "nothing has happened" in plans.inner_text("#board")
+    for command, said in (("Pause", "Paused: the label of batch 7"), ("Go on", "Running: cohort")):
+        plans.click("nav >> text=Change")
+        form = plans.locator("form.card", has=plans.locator(f"h2:text-is('{command}')"))
+        form.locator("[name=reason]").fill("the label of batch 7")
+        form.locator("button").click()
+        plans.wait_for_selector("text=No arm would stand otherwise")
+        plans.click("button:has-text('Do it')")
+        plans.wait_for_selector(f".sentence:has-text('{said}')")
+    enters = log_in(many, watch.context(), "pat", "data entry")
+    enters.goto(f"{many.url}/study/running")
+    enters.fill("[name=count]", "2")
+    enters.click("button:has-text('Take')")
+    enters.wait_for_selector("li.work")
+    mine = [code.strip() for code in enters.locator("li.work .id").all_inner_texts()]
+    before, watch.allowed = len(study.log()), ["422"]
+    for rows in ([*mine, "zz-9"], mine):
+        enters.click("summary >> text=Paste a table") if not enters.locator("[name=text]").is_visible() else None
+        enters.fill("[name=text]", "id\teffect\tharm\n" + "\n".join(f"{id}\t0,2\t0,1" for id in rows))
+        enters.click("button:has-text('Check')")
+        enters.wait_for_selector("#paste .wrong, #paste .said")
+        assert len(study.log()) == before, "checked, and nothing told"
+        if "zz-9" in rows:
+            assert "line" in enters.inner_text("#paste .wrong") and "zz-9" in enters.inner_text("#paste .wrong")
+    enters.dblclick("button:has-text('Tell all of them')")
+    enters.wait_for_selector(f"text={len(mine)} told")
+    assert sum(e.kind == "told" for e in study.log()[before:]) == len(mine)
+    reads = log_in(many, watch.context(), "rea", "reader")
+    reads.goto(f"{many.url}/study/running")
+    assert f"{len(mine)} told" in reads.inner_text("#board")
+    reads.click("nav >> text=Journal")
+    reads.click("text=Verify all of it")
+    reads.wait_for_selector("text=It holds.")
+    reads.click("text=Certificate >> nth=0")
+    reads.wait_for_selector("h1")
 
 
 def test_typing_by_keyboard_through_accidents(watch: Watch, many: Server) -> None:

@@ -11,7 +11,6 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,59 +35,37 @@ def _table(name: str, *columns: Any) -> sa.Table:
     return sa.Table(f"surefoot_web_{name}", _tables, *columns)
 
 
+def _key(name: str, size: int = 64) -> Any:
+    return sa.Column(name, sa.String(size), primary_key=True)
+
+
+def _text(name: str, size: int = NAME, **more: Any) -> Any:
+    return sa.Column(name, sa.String(size), **{"nullable": False} | more)
+
+
+def _time(name: str) -> Any:
+    return sa.Column(name, sa.Float, nullable=False)
+
+
 _users = _table(
-    "users",
-    sa.Column("name", sa.String(NAME), primary_key=True),
-    sa.Column("role", sa.String(20), nullable=False),
-    sa.Column("site", sa.String(NAME)),
-    sa.Column("password", sa.String(200)),
-    sa.Column("active", sa.Boolean, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-)
-_sessions = _table(
-    "sessions",
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("user", sa.String(NAME), nullable=False),
-    sa.Column("ends", sa.Float, nullable=False),
-)
+    "users", _key("name", NAME), _text("role", 20), _text("site", nullable=True), _text("password", nullable=True),
+    sa.Column("active", sa.Boolean, nullable=False), _time("at"),
+)  # fmt: skip
+_sessions = _table("sessions", _key("hash"), _text("user"), _time("ends"))
 _tokens = _table(
-    "tokens",
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("name", sa.String(NAME), nullable=False, unique=True),
-    sa.Column("role", sa.String(20), nullable=False),
-    sa.Column("site", sa.String(NAME)),
-    sa.Column("by", sa.String(NAME), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("ends", sa.Float, nullable=False),
-)
-_links = _table(
-    "links",
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("user", sa.String(NAME)),  # none: the first admin, who chooses a name
-    sa.Column("ends", sa.Float, nullable=False),
-)
-_requests = _table(
-    "requests",
-    sa.Column("key", sa.String(64), primary_key=True),
-    sa.Column("what", sa.String(64), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("answer", sa.Text),
-)
+    "tokens", _key("hash"), _text("name", unique=True), _text("role", 20), _text("site", nullable=True), _text("by"),
+    _time("at"), _time("ends"),
+)  # fmt: skip
+_links = _table("links", _key("hash"), _text("user", nullable=True), _time("ends"))  # of nobody: an admin's to be
+_requests = _table("requests", _key("key"), _text("what", 64), _time("at"), sa.Column("answer", sa.Text))
 _meetings = _table(
-    "meetings",
-    sa.Column("study", sa.String(NAME), primary_key=True),
-    sa.Column("seq", sa.BigInteger, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("by", sa.String(NAME), nullable=False),
+    "meetings", _key("study", NAME), sa.Column("seq", sa.BigInteger, nullable=False), _time("at"), _text("by")
 )
 _log = _table(
-    "log",
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("by", sa.String(NAME), nullable=False),
+    "log", sa.Column("id", sa.Integer, primary_key=True, autoincrement=True), _time("at"), _text("by"),
     sa.Column("what", sa.Text, nullable=False),
-)
-_secrets = _table("secrets", sa.Column("name", sa.String(20), primary_key=True), sa.Column("value", sa.String(100)))
+)  # fmt: skip
+_secrets = _table("secrets", _key("name", 20), _text("value", 100, nullable=True))
 
 
 class Refused(SurefootError):
@@ -287,11 +264,15 @@ class Access:
         self.note(name, "logged in")
         return str(self.signer.dumps(sid))
 
-    def by_cookie(self, cookie: str) -> Who | None:
+    def by_cookie(self, cookie: str, known: bool = False) -> Who | None:
+        """Whose session it is; `known`: only if it was looked up a moment ago, without asking the database."""
         try:
             hashed = _hash(str(self.signer.loads(cookie)))
         except BadSignature:
             return None
+        found = self._known.get(hashed)
+        if known:
+            return found[0] if found and found[1] > time.monotonic() else None
         return self._lookup(hashed, self._by_session)
 
     def _by_session(self, hashed: str) -> Who | None:
@@ -300,20 +281,10 @@ class Access:
         row = self._one(sa.select(u.name, u.role, u.site).join_from(_sessions, _users, s.user == u.name).where(good))
         return Who(row[0], row[1], row[2], "session", hashed) if row else None
 
-    def known(self, cookie: str) -> Who | None:
-        """The same if it was looked up a moment ago, without asking the database."""
-        try:
-            found = self._known.get(_hash(str(self.signer.loads(cookie))))
-        except BadSignature:
-            return None
-        return found[0] if found and found[1] > time.monotonic() else None
-
     def by_proxy(self, name: str) -> Who | None:
         """Somebody whom the proxy vouches for; only who has an account here has a role."""
-        row = self._one(
-            sa.select(_users.c.name, _users.c.role, _users.c.site).where((_users.c.name == name) & _users.c.active)
-        )
-        return Who(row[0], row[1], row[2], "proxy", _hash(f"proxy {name}")) if row else None
+        row = self._one(sa.select(_users).where((_users.c.name == name) & _users.c.active))
+        return Who(row.name, row.role, row.site, "proxy", _hash(f"proxy {name}")) if row else None
 
     def logout(self, who: Who) -> None:
         self._do(_sessions.delete().where(_sessions.c.hash == who.id))
@@ -399,7 +370,3 @@ def _hash(secret: str) -> str:
 
 def _site(site: str | None) -> str | None:
     return line("a site", site) if site and site.strip() else None
-
-
-def may(roles: Iterable[str], who: Who | None) -> bool:
-    return who is not None and who.role in roles

@@ -7,9 +7,11 @@ layer: it sees every request, also those for routes that do not exist.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ipaddress
+import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +21,6 @@ from anyio import to_thread
 from fastapi import Depends, Query, Request
 from starlette.datastructures import Headers, MutableHeaders
 
-from ..problem import SurefootError
 from .access import ADMIN, ENTRY, READER, STATISTICIAN, Access, Who
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Needs:
     async def __call__(self, request: Request) -> Ask:
         site: Site = request.app.state.site
         cookie = request.cookies.get(site.safety.cookie) if not self.bearer and not site.safety.sso else None
-        who = site.access.known(cookie) if cookie else None
+        who = site.access.by_cookie(cookie, known=True) if cookie else None
         who = who or await to_thread.run_sync(identify, request, site.access, site.safety, self.bearer)
         if self.roles and who is None:
             if self.bearer:
@@ -260,5 +261,20 @@ def fresh_key() -> str:
     return secrets.token_urlsafe(16)
 
 
-Endpoint = Callable[..., Awaitable[Any]]
-__all__ = ["ANY", "CHANGE", "ENTER", "READ", "Ask", "Denied", "Guard", "Needs", "Safety", "SurefootError", "needs"]
+def once(ask: Ask, whose: str, what: Any, do: Callable[[], Any]) -> tuple[Any, bool]:
+    """Do it, unless it was done under this key: then what was answered, and True."""
+    claim, about = (hashlib.sha256(x.encode()).hexdigest() for x in (whose, json.dumps(what, default=str)))
+    new, row = ask.site.access.claim(claim, about)
+    if not new:
+        if row is None or row.what != about:
+            raise Denied(422, "Another request", "this key was used for another request: a new request needs a new key")
+        if row.answer is None:
+            raise Denied(409, "Being worked on", "this was sent before and is not done yet: look at the study")
+        return json.loads(row.answer), True
+    try:
+        done = do()
+    except BaseException:
+        ask.site.access.settle(claim, None)
+        raise
+    ask.site.access.settle(claim, json.dumps(done))
+    return done, False

@@ -18,7 +18,7 @@ from ..study import Study
 from ..study.published import default, live
 from . import charts, lab_work
 from .entry import once
-from .gate import CHANGE, Ask, Denied, fresh_key, needs
+from .gate import CHANGE, Ask, Denied, needs
 from .hub import path_of
 from .pages import show_job
 
@@ -138,6 +138,3 @@ def create(ask: Ask = needs(*CHANGE)) -> Response:
         return once(ask, do, f"/study/{path_of(name)}")
     except SurefootError as error:
         return _lab(ask, text, 422, wrong=str(error), name=name)
-
-
-__all__ = ["fresh_key", "router"]

@@ -247,34 +247,35 @@ def _file(name: str, text: str, kind: str, **headers: str) -> Response:
     return Response(text, media_type=kind, headers=headers)
 
 
-def _made(ask: Ask, study: Study, kind: str) -> Any:
-    job = ask.site.jobs.start(kind, ask.me.name, study.name, url=ask.site.url, study=study.name)
-    return ask.site.jobs.wait(job, 120.0)
+def made(ask: Ask, study: Study, kind: str, **asked: Any) -> Any:
+    """What a job makes, waited for."""
+    job = ask.site.jobs.start(kind, ask.me.actor, study.name, url=ask.site.url, study=study.name, **asked)
+    return ask.site.jobs.wait(job, 300.0)
 
 
 @router.get("/study/{part}/certificate")
 def certificate_page(part: str, ask: Ask = needs(*READ)) -> Response:
     """As a page: the only one with a style of its own, which its policy names by its hash."""
     study = ask.site.hub.study(part)
-    made = _made(ask, study, "certificate")
+    found = made(ask, study, "certificate")
     digest = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; frame-ancestors 'none'"
-    return Response(made["html"], media_type="text/html", headers={"content-security-policy": policy})
+    return Response(found["html"], media_type="text/html", headers={"content-security-policy": policy})
 
 
 @router.get("/study/{part}/certificate.html")
 def certificate_html(part: str, ask: Ask = needs(*READ)) -> Response:
-    return _file("certificate.html", _made(ask, ask.site.hub.study(part), "certificate")["html"], "text/html")
+    return _file("certificate.html", made(ask, ask.site.hub.study(part), "certificate")["html"], "text/html")
 
 
 @router.get("/study/{part}/certificate.json")
 def certificate_json(part: str, ask: Ask = needs(*READ)) -> Response:
-    return _file("certificate.json", _made(ask, ask.site.hub.study(part), "certificate")["json"], "application/json")
+    return _file("certificate.json", made(ask, ask.site.hub.study(part), "certificate")["json"], "application/json")
 
 
 @router.get("/study/{part}/readings.csv")
 def readings(part: str, ask: Ask = needs(*READ)) -> Response:
-    return _file("readings.csv", _made(ask, ask.site.hub.study(part), "readings"), "text/csv; charset=utf-8")
+    return _file("readings.csv", made(ask, ask.site.hub.study(part), "readings"), "text/csv; charset=utf-8")
 
 
 @router.post("/study/{part}/export")
