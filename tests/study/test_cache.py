@@ -7,7 +7,7 @@ import pickle
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +16,7 @@ from surefoot.designs import DESIGNS
 from surefoot.study import Study, cache
 from surefoot.study.checker import THEOREMS
 from surefoot.study.published import theorem_of
+from surefoot.study.sql import SqlJournal
 
 from .subjects import problem, run, subjects
 
@@ -109,6 +110,6 @@ def test_verify_does_not_look_at_it(tmp_path: Path) -> None:
     report = Study.open(tmp_path / "s.db").verify()
     assert not report["ok"] and report["event"] == 3
     assert study.journal.file
-    study.journal._beside("s").unlink()
+    cast(SqlJournal, study.journal)._beside("s").unlink()
     status = Study.open(tmp_path / "s.db").status()
     assert not status["holds"] and "event 3 was changed" in status["trouble"]

@@ -587,14 +587,13 @@ class TestNames:
         said("certificate")
         said("preview")
 
-    @pytest.mark.parametrize("name", ["a\u202eb", "a\x1b[31m", "a\nb", "x" * 61, "\u200b", "a\u0000"])
+    @pytest.mark.parametrize("name", ["a\u202eb", "a\x1b[31m", "a\nb", "x" * 201, "\u200b", "a\u0000"])
     def test_names_that_cannot_be_read_are_refused(self, tmp_path: Path, name: str) -> None:
         p = problem()
-        arms = (replace(p.arms[0], name=name), *p.arms[1:])
         calls: list[Any] = [
-            lambda: Study.create(tmp_path / "s.db", "s", p.but(arms=arms)),
+            lambda: replace(p.arms[0], name=name),
             lambda: Study.create(tmp_path / "s.db", name, p),
-            lambda: Study.create(tmp_path / "s.db", "s", p, actor=name),
+            lambda: Study.create(tmp_path / "s.db", "s", p, actor=name * 2 if name[0] == "x" else name),
         ]
         for call in calls:
             with pytest.raises(SurefootError, match="that can be printed"):
