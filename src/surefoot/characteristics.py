@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .checks import html_table
-from .designs.base import ENDINGS
+from .designs.base import ALL_STOPPED, ENDINGS
 from .problem import Problem
 from .simulate import DOSE_BINS, Array, Result
 
@@ -149,7 +149,8 @@ class Characteristics:
                 found[arm.name] = counts[f"selected {k}"] / trials
             else:
                 found |= {f"{arm.name} at {x}": counts[f"selected {k} {j}"] / trials for j, x in enumerate(arm.labels)}
-        return found
+        none = counts[f"ending {ALL_STOPPED}"] / trials
+        return found | ({"none, all were stopped": none} if none else {})
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, by name."""

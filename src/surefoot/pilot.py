@@ -60,7 +60,11 @@ class Pilot:
             )  # fmt: skip
         found = ["[noise]", *parts]
         for arm, steep in self.lipschitz.items():
-            found += ["", "[[arms]]", f'name = "{arm}"', f"lipschitz = {steep:.3g}  # only for the monotonic shape"]
+            found += ["", "[[arms]]", f'name = "{arm}"']
+            found.append(
+                f"# lipschitz = {steep:.3g}  # the steepest rise seen (monotonic shape). It is NO bound beyond these"
+            )
+            found.append("# doses, and one that is too small voids the promise: put one that you know")
         return "\n".join(found) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,7 +80,8 @@ def read(path: str | Path) -> list[dict[str, Any]]:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             if lacks := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-                raise SurefootError(f"{path} lacks the column {', '.join(lacks)}; columns are {', '.join(COLUMNS)}")
+                there = ", ".join(reader.fieldnames or ()) or "none"
+                raise SurefootError(f"{path} lacks the column {', '.join(lacks)}; it has {there}: rename them")
             return [dict(row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SurefootError(f"cannot read {path}: {error}") from error

@@ -21,6 +21,7 @@ from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
 from .problem import Arm, Problem
+from .results import good_arms
 from .scenario import Scenario
 from .simulate import simulate
 from .theory.resolvable import doubts, impossible
@@ -138,9 +139,13 @@ def truths(plan: Plan) -> Iterator[Block]:
         truth = one.truth(p)
         rows = [["arm", "largest safe dose", "effect there"]]
         for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
-            rows.append([arm.name, "none" if np.isnan(dose) else _label(arm, dose), f"{value:.4g}"])
-        best = p.names[truth.best] if np.any(np.isfinite(truth.value)) else "no arm"
-        yield Block("text", f"{one.name}: {best} is the best." + _outside(one.violations(p)))
+            safe = not np.isnan(dose)
+            rows.append([arm.name, _label(arm, dose) if safe else "none", f"{value:.4g}" if safe else ""])
+        good = [name for name, yes in zip(p.names, good_arms(p, truth), strict=True) if yes]
+        best = (
+            f"{' and '.join(good)} {'is' if len(good) == 1 else 'are equally'} the best" if good else "no arm is safe"
+        )
+        yield Block("text", f"{one.name}: {best}." + _outside(one.violations(p)))
         yield Block("table", rows=rows)
         yield Block("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
 

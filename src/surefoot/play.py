@@ -19,7 +19,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from .arrays import Array, floats, like
-from .designs.base import RUNNING, Cohort, Design, Outcome, State, join, repeat, take
+from .designs.base import ALL_STOPPED, RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
 from .problem import Problem
 from .results import COLUMNS, Marks, Sums, dose_edges
@@ -267,6 +267,7 @@ class Table:
         for name, x in found.items():
             put[name][rows] = numpy(x)
         self.ended, self.rounds = self.ended + len(rows), self.rounds + int(put["rounds"][rows].sum())
+        put["recommended"][rows[put["ending"][rows] == ALL_STOPPED]] = -1  # of arms that are all unsafe none is advised
         winner = put["winner"][rows]
         safe = np.take_along_axis(numpy(s.safe), np.maximum(winner, 0)[:, None], axis=1)[:, 0]
         put["safe"][rows] = np.where(winner >= 0, safe, np.nan)

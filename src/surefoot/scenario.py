@@ -476,7 +476,8 @@ def _truth(problem: Problem, arms: list[dict[str, Any]], hidden: dict[str, Any],
         for key, into in curves.items():
             if key not in arm:
                 raise SurefootError(
-                    f"arm {arm['name']!r} has no {key} curve: this is a problem file; a simulation needs a scenario"
+                    f"arm {arm['name']!r} has no {key} curve: this is a problem file; a simulation needs a scenario "
+                    "(Problem.load reads a problem without one)"
                 )
             into.append(
                 parse_curve(f"arm {arm['name']!r}: {key}", arm[key], len(known.labels) if known.labels else None)

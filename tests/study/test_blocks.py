@@ -225,3 +225,16 @@ def test_a_live_study_of_readings_that_vary_little(tmp_path: Path) -> None:
         ended.append(study.status()["winner"])
         assert study.verify()["ok"]
     assert ended == ["a", "a"]
+
+
+def test_a_correction_of_n_alone_keeps_no_stale_spread(tmp_path: Path) -> None:
+    """Squared distances from the mean of 100 are none of 120: too small a spread would be too small a sigma."""
+    noise = Noise("gaussian-guess", guess=0.5)
+    problem = Problem((Arm("a", 1.0, 3.0), Arm("b", 1.0, 3.0)), 2.0, "linear", noise, delta=0.1)
+    with Study.create(tmp_path / "s.db", "s", problem, blocks=True, seed=1) as study:
+        block = study.ask(blocks=True)[0]
+        study.tell(block.id, n=100, effect=30.0, harm=20.0, effect_squares=13.0, harm_squares=9.0)
+        with pytest.raises(SurefootError, match="n alone leaves effect and harm as of 100"):
+            study.correct(block.id, n=120, reason="counted again")
+        new = {"effect": 30.0, "harm": 20.0, "effect_squares": 13.0, "harm_squares": 9.0}
+        study.correct(block.id, n=120, reason="counted again", **new)

@@ -10,8 +10,10 @@ policy is safe and right on our evidence, if slow:
 
     class OneByOne(MonotonicPolicy):
         def choose(self, state, u):
-            turn = state.pulls[:, None] % state.n.shape[1]
-            return Cohort(certified(state), np.where(np.arange(state.n.shape[1]) == turn, 5, 0))
+            arms = state.n.shape[1]
+            turn = state.pulls[:, None] // 5 % arms
+            largest = np.broadcast_to(state.problem.largest, state.n.shape)  # lowered to what is certified
+            return Cohort(largest, np.where(np.arange(arms) == turn, 5, 0))
 
     design = SurefootMonotonic(policy=OneByOne())
 """

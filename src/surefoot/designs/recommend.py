@@ -66,7 +66,8 @@ class Recommendation:
         """The recommendation in three sentences, for arms excluded at this level."""
         best = int(self.arm[trial])
         arm, certified = problem.arms[best], float(self.certified[trial])
-        sure = "" if math.isnan(certified) else f" (certified up to {arm.label(certified)})"
+        sure = "" if math.isnan(certified) else f"; certified up to {arm.label(certified)}"
+        sure = f" (an estimate, over the limit about as often as not{sure})"
         out, left = list[str](), list[str]()
         for k, name in enumerate(problem.names):
             if k != best:

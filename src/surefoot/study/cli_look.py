@@ -47,7 +47,8 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     if found["holds"]:
         say_standing(it.view)
-        paragraph(f"if it had to end now: {found['recommendation']}")
+        when = "if it had to end now" if found["ending"] == "running" else "at its end"
+        paragraph(f"{when}: {found['recommendation']}")
     row = grid("arm", "standing", "certified", "pulls", "open", "next dose", "value")
     for a in found["arms"]:
         value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))

@@ -147,9 +147,13 @@ def readings_in(view: View, subject: int, data: Mapping[str, Any]) -> dict[str, 
             raise SurefootError(f"{', '.join(extra)}: this study is told subject by subject, not in blocks")
         return {k: reading(view, k, x) for k, x in given.items()}
     dose = {"dose": number("dose", given["dose"])} if "dose" in given else {}
-    known = view.block.get(subject, {}).get("n")
+    told = view.block.get(subject, {})
     try:
-        return block_in(view.problem.noises, data, known, view.squares) | dose
+        found = block_in(view.problem.noises, data, told.get("n"), view.squares)
+        stale = [key for key in ("effect", "harm") if f"{key}_spread" in told and key not in found]
+        if stale and found.get("n", told["n"]) != told["n"]:
+            raise SurefootError(f"n alone leaves {' and '.join(stale)} as of {told['n']}: tell all of it anew")
+        return found | dose
     except SurefootError as error:
         raise SurefootError(f"{view.identify(subject)}: {error}") from None
 
