@@ -110,7 +110,7 @@ def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
     assert study.view.seq == events + 1
     with pytest.raises(SurefootError, match="n was told as 20 before; got 21"):
         study.tell(a.id, **{**good, "n": 21})  # type: ignore[arg-type]
-    study.correct(a.id, reason="counted again", n=19, effect=9.5, effect_squares=7.0)
+    study.correct(a.id, reason="counted again", n=19, effect=9.5, effect_squares=7.0, harm=good["harm"], harm_sd=0.3)
     study.tell(b.id, n=10_000, effect_mean=0.5, effect_sd=0.3, harm_mean=0.1, harm_sd=0.3, confirm="a busy day")
     assert [row["what"] for row in study.certificate().content["deviations"]] == [
         "10,000 subjects were told as a block of 8"
@@ -231,10 +231,10 @@ def test_a_correction_of_n_alone_keeps_no_stale_spread(tmp_path: Path) -> None:
     """Squared distances from the mean of 100 are none of 120: too small a spread would be too small a sigma."""
     noise = Noise("gaussian-guess", guess=0.5)
     problem = Problem((Arm("a", 1.0, 3.0), Arm("b", 1.0, 3.0)), 2.0, "linear", noise, delta=0.1)
-    with Study.create(tmp_path / "s.db", "s", problem, blocks=True, seed=1) as study:
-        block = study.ask(blocks=True)[0]
-        study.tell(block.id, n=100, effect=30.0, harm=20.0, effect_squares=13.0, harm_squares=9.0)
-        with pytest.raises(SurefootError, match="n alone leaves effect and harm as of 100"):
-            study.correct(block.id, n=120, reason="counted again")
-        new = {"effect": 30.0, "harm": 20.0, "effect_squares": 13.0, "harm_squares": 9.0}
-        study.correct(block.id, n=120, reason="counted again", **new)
+    study = Study.create(tmp_path / "s.db", "s", problem, blocks=True, seed=1)
+    block = study.ask(blocks=True)[0]
+    all_of_it: dict[str, Any] = {"effect": 3.0, "harm": 2.0, "effect_squares": 1.3, "harm_squares": 0.9}
+    study.tell(block.id, n=10, **all_of_it)
+    with pytest.raises(SurefootError, match="n alone leaves effect and harm as of 10"):
+        study.correct(block.id, n=12, reason="counted again")
+    study.correct(block.id, n=12, reason="counted again", **all_of_it)
