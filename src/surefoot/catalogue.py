@@ -523,7 +523,7 @@ def drifting(d: int) -> Made:
 
 
 def _humped(dose: Array) -> Array:
-    return 0.6 * np.exp(-0.5 * ((np.asarray(dose) + 1.5) / 0.5) ** 2)
+    return 0.6 * math.e ** (-2 * (dose + 1.5) ** 2)  # on any array
 
 
 @_case("falling-harm", 4, claim=False)
