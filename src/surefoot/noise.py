@@ -182,6 +182,10 @@ class Guessed(_Normal):
         return f"gaussian (sigma not known, guessed {self.scale:g}; the same at every dose of an arm)"
 
 
+class Unknown(Gaussian):
+    """Normal, with a sigma that nobody knows: what evidence takes readings for of which there is a guess."""
+
+
 class _Coin(Noise):
     """A reading with two values, one scale above and below their middle."""
 

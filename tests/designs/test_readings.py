@@ -12,10 +12,10 @@ from surefoot import Arm, Noise, Problem, Scenario, SurefootError, make, simulat
 from surefoot.bounds import sigma_upper
 from surefoot.catalogue import case
 from surefoot.designs.base import Outcome
-from surefoot.designs.levels_evidence import squared
-from surefoot.designs.levels_wagers import GAP, wager
+from surefoot.designs.levels_evidence import joined, squared
+from surefoot.designs.levels_wagers import GAP, pooled, wager
 from surefoot.designs.readings import SIGMA, begin, within
-from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Varying, draw_squares
+from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Unknown, Varying, draw_squares
 from surefoot.scenario import Table
 
 
@@ -85,7 +85,7 @@ def test_before_there_is_a_bound_nothing_is_certified_and_cohorts_show_a_spread(
     problem, _ = case("paper-linear", 3)
     design = make("surefoot-linear")
     state = design.start(problem.but(noise=Guessed(0.7)))
-    assert np.all(design.ask(state).n >= 8)
+    assert np.all(design.ask(state).n >= 4)
     cohort = design.ask(state)
     none = np.zeros_like(cohort.dose)
     with pytest.raises(SurefootError, match="an outcome needs its squares"):
@@ -117,7 +117,7 @@ def test_a_problem_as_its_evidence_has_it() -> None:
     asked = problem.but(noise=(Guessed(0.4), Bounded(-1, 3)), tolerance=0.1, limit=0.5, slack=0.2)
     inside = within(asked)
     assert inside.delta == pytest.approx(asked.delta * (1 - SIGMA))
-    assert inside.noises == (Gaussian(0.4), Bernoulli())
+    assert inside.noises == (Unknown(0.4), Bernoulli())
     assert [inside.limit, inside.slack, inside.tolerance] == pytest.approx([1.5 / 4, 0.05, 0.1])
     np.testing.assert_allclose(inside.lipschitz, asked.lipschitz / 4)
     assert begin(problem, 3, np) == (problem, None), "nothing to do for what the evidence takes as it is"
@@ -180,3 +180,59 @@ def test_readings_that_vary_little_take_fewer_pulls() -> None:
     other, _ = case("paper-drug", 2)
     with pytest.raises(SurefootError, match="leave spread out of the noise"):
         make("surefoot-monotonic").start(other.but(noise=Bounded(0, 1, True)))
+
+
+def reached_ten(above: bool, beyond: float, trials: int, squares: float = 1.0) -> int:
+    """In how many trials the bets without a sigma ever reach 10 against a number that the mean is not above (below),
+    by `beyond`. Cohorts are larger, and readings vary more, after what looks like a gain."""
+    rng, sums = np.random.default_rng(6), [np.zeros(trials)] * 3
+    reached, sign, none = np.zeros(trials, bool), 1.0 if above else -1.0, np.zeros(trials)
+    for k in range(40):
+        gain = sign * sums[1] > 0
+        n, sigma = np.where(gain, 1 + k // 4, 2), np.where(gain, 3.0, 0.5)
+        total = sigma * np.sqrt(n) * rng.standard_normal(trials) - sign * beyond * n
+        within_ = squares * sigma**2 * np.where(n > 1, rng.chisquare(np.maximum(n - 1, 1)), 0.0)
+        sums = list(joined(*sums, n.astype(float), total, within_))
+        wealth = wager(none, none, none, Unknown(1.0), GAP, above, *sums)[0]
+        reached |= wealth >= np.log(10)
+    return int(reached.sum())
+
+
+def test_bets_without_a_sigma_hold_at_any_time() -> None:
+    trials = 4000
+    for above in (True, False):
+        for beyond in (0.0, 0.2):
+            assert reached_ten(above, beyond, trials) <= stats.binom.isf(1e-7, trials, 0.1)
+    assert reached_ten(True, 0.0, trials, 0.1) > stats.binom.isf(1e-7, trials, 0.1), "and they need all squares"
+
+
+def test_the_mean_of_a_bet_without_a_sigma() -> None:
+    """exp(g a - g^2 a^2/2), a normal with a mean at or below 0: at most 1 for every g and sigma, by quadrature."""
+    z = np.linspace(-12, 12, 6001)
+    weight = stats.norm.pdf(z) * (z[1] - z[0])
+    for g in (0.01, 0.3, 1.0, 4.0):
+        for sigma in (0.01, 0.5, 1.0, 2.0):
+            for mean in (0.0, -0.1, -3.0):
+                a = g * (mean + sigma * z)
+                found = np.sum(weight * np.exp(a - a**2 / 2))
+                t = (g * sigma) ** 2
+                assert found <= 1 + 1e-9
+                assert found == pytest.approx(
+                    np.exp(0.5 - (1 - g * mean) ** 2 / (2 + 2 * t)) / np.sqrt(1 + t), abs=1e-6
+                )
+
+
+def test_a_wager_without_a_sigma_is_not_below_what_it_says_for_a_cell() -> None:
+    """Its tangent at the middle, over the whole cell; and sums of levels taken together are those of all readings."""
+    rng = np.random.default_rng(2)
+    for above in (True, False):
+        y = rng.normal(3.0, 2.0, size=(4, 6))
+        raw = [np.full((1, 4), 6.0), y.sum(axis=1)[None], 6 * y.var(axis=1)[None]]
+        n, total, q = (z[..., -1:] for z in pooled(lambda z: np.cumsum(z, axis=-1), *raw))
+        assert (n.item(), total.item(), q.item()) == pytest.approx((24, y.sum(), 24 * y.var()))
+        for half in (0.01, 0.5, 3.0):
+            for middle in np.linspace(-3, 9, 13):
+                at, of = np.linspace(middle - half, middle + half, 9)[None], (n * 0.3, total * 0.3)
+                value, slope = wager(*of, np.full((1, 1), middle), Unknown(2.0), GAP, above, n, total, q, half=half)
+                true = wager(*of, at, Unknown(2.0), GAP, above, n, total, q)[0]
+                assert np.all(value + slope * (at - middle) <= true + 1e-9)

@@ -448,6 +448,7 @@ class Theorem:
     certified: Callable[[int], float]  # the largest dose of an arm that may be given
     harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
     refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
+    SQUARES = False  # whether it is told how readings vary
     UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
 
     def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
@@ -496,9 +497,7 @@ class Theorem:
                 n, *totals = came[arm, dose][:3]
                 scaled = [(x - n * low) / wide for x, (low, wide) in zip(totals, self.units, strict=True)]
                 wide = [q / wide**2 for q, (_, wide) in zip(came[arm, dose][3:], self.units, strict=False)]
-                self.bet(
-                    arm, dose, (n, *scaled, *(wide if any(self.varying) else ())), stakes if dose == main else None
-                )
+                self.bet(arm, dose, (n, *scaled, *(wide if self.SQUARES else ())), stakes if dose == main else None)
                 self.spread(arm, n, came[arm, dose][3:])
 
     def spread(self, arm: int, n: float, squares: Sequence[float]) -> None:
@@ -912,9 +911,10 @@ class Joint(Theorem):
     be above x, and above b harm to be below the limit."""
 
     SHARE: float  # of delta, for the verdict
+    origin: list[float]  # from which readings are measured in sums of squares
     prior: Atoms  # of the bets on effects
-    below: Callable[[int, float], float]
-    above: Callable[[int, float], float]
+    below: Callable[[int, float, float], float]  # at no x from the first number to the second is it less than this
+    above: Callable[[int, float, float], float]
     means: Callable[[], list[float]]  # of effects that were bet on: x that are worth a look
 
     def refuted(self, arm: int, named: int | None) -> bool:
@@ -922,26 +922,36 @@ class Joint(Theorem):
         be named), come to 1/(share delta) at every x. The former rise with x, the others fall."""
 
         def total(low: float, high: float) -> float:
-            ups = [self.above(j, high - (self.tolerance if j == named else 0.0)) for j in range(self.d) if j != arm]
-            return self.below(arm, low) + math.fsum(ups)
+            shifts = [self.tolerance if j == named else 0.0 for j in range(self.d)]
+            ups = [self.above(j, high - shift, low - shift) for j, shift in enumerate(shifts) if j != arm]
+            return self.below(arm, low, high) + math.fsum(ups)
 
         ends = [0.0, 1.0] if self.binary[EFFECT] else [-1e60, 1e60]  # as good as infinite
         return everywhere(math.log(1 / (self.SHARE * self.delta)), [*ends, *self.means()], total)
 
-    def wager(self, reading: int, sums: Sequence[float], x: float, sign: int, atoms: Atoms) -> float:
-        """Log of the wealth of bets that a mean is above x (below it). Sums of weight^2, weight, weight * reading."""
+    def wager(self, reading: int, sums: Sequence[float], x: float, sign: int, atoms: Atoms, y: float) -> float:
+        """Log of the wealth of bets that a mean is above x (below it), or above all numbers from y to x (below those
+        from x to y). Sums of weight^2, weight, weight * reading."""
         v, w, total, *square = sums
         if self.binary[reading] and not self.varying[reading]:
             return log_odds(total, v, x, sign, atoms)
         if self.binary[reading]:  # half of the stake is on bets that learn how bounded readings vary
             bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
             return either(log_odds(total, v, x, sign, atoms), log_sum(bets) - math.log(len(VARY)), 0.5)
-        return log_mixture(sign * (total - x * w) / self.sigma[reading], v, atoms)
+        s, far = self.sigma[reading], log_mixture(sign * (total - x * w) / self.sigma[reading], v, atoms)
+        if not self.SQUARES or not self.guessed[reading] or (reading == EFFECT and "tolerance" in self.problem):
+            return far
+        # exp(g a - g^2 a^2/2) for every reading x + a has a mean of at most 1 whatever sigma is; its log is concave in
+        # x, so least at an end
+        (n, t, q), ends = square[1:], [z - self.origin[reading] for z in (x, y)]
+        lines = [[(sign * g * (t - n * z) / s - 0.5 * (g / s) ** 2 * (q - 2 * z * t + n * z * z)) for z in ends]
+                 for g, _ in atoms]  # fmt: skip
+        return either(log_sum([min(two) + w for two, (_, w) in zip(lines, atoms, strict=True)]), far, 0.1)
 
-    def effects(self, parts: Sequence[Sequence[float]], x: float, sign: int) -> float:
+    def effects(self, parts: Sequence[Sequence[float]], x: float, sign: int, y: float) -> float:
         """The same of the effects of several doses together."""
-        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 4
-        return self.wager(EFFECT, pooled, x, sign, self.prior)
+        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 7
+        return self.wager(EFFECT, pooled, x, sign, self.prior, y)
 
 
 class SurefootMonotonic(Joint):
@@ -1033,10 +1043,10 @@ class SurefootMonotonic(Joint):
     def means(self) -> list[float]:
         return [s[2] / s[1] for at in self.at for bets in at.values() for s in bets[1:] if s[1] > 0]
 
-    def below(self, arm: int, x: float) -> float:
+    def below(self, arm: int, x: float, y: float) -> float:
         doses, bets = self.by_dose(arm)
         found = [  # b is from dose c - 1 to below dose c
-            math.fsum(bet[0][0] for bet in bets[:c]) + self.effects([bet[1] for bet in bets[c:]], x, -1)
+            math.fsum(bet[0][0] for bet in bets[:c]) + self.effects([bet[1] for bet in bets[c:]], x, -1, y)
             for c in range(len(bets) + 1)
         ]
         least, levels, top = list(found), self.arms[arm].get("levels") or (), self.largest(arm)
@@ -1047,10 +1057,10 @@ class SurefootMonotonic(Joint):
                     least[c] = min(least[c], found[c])
         return min(y for c, y in enumerate(least) if c == len(doses) or doses[c] > self.arms[arm]["start"])
 
-    def above(self, arm: int, x: float) -> float:
+    def above(self, arm: int, x: float, y: float) -> float:
         doses, bets = self.by_dose(arm)
         return min(
-            math.fsum(bet[0][1] for bet in bets[c:]) + self.effects([bet[2] for bet in bets[:c]], x, 1)
+            math.fsum(bet[0][1] for bet in bets[c:]) + self.effects([bet[2] for bet in bets[:c]], x, 1, y)
             for c in range(len(bets) + 1)
             if c == len(bets) or doses[c] > self.arms[arm]["start"]
         )
@@ -1065,14 +1075,16 @@ class SurefootLevels(Joint):
     its readings make a bet: that harm is below the ceiling (calm), below the limit (low), above it (high), that the
     effect is below x, above x. Shares of delta: calm 0.1, good 0.05, over 0.05, verdict 0.8."""
 
-    SHARE, prior = 0.8, APART
+    SHARE, prior, SQUARES = 0.8, APART, True
 
     def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
         super().__init__(problem, options)
         places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
         self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
-        # by level and stake: n, n, sum, and squares where they are bet on; by level: all that was read
-        self.bets = [[[[0.0] * 4 for _ in range(5)] for _ in x] for x in places]
+        # by level and stake: n, n, sum, as they count; squares from what was expected; n, sum and squares from the
+        # origin. By level: all that was read
+        self.bets = [[[[0.0] * 7 for _ in range(5)] for _ in x] for x in places]
+        self.origin = []
         self.read = [[[0.0] * 3 for _ in x] for x in places]
         self.low, self.high = ([[0.0] * len(x) for x in places] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
@@ -1096,15 +1108,16 @@ class SurefootLevels(Joint):
         add(read, (n, *totals))
         if not stakes:
             return
+        self.origin = self.origin or [x / n for x in totals]
+        offs = [x - n * middle for x, middle in zip(totals, self.origin, strict=True)]
         for k, (stake, sums) in enumerate(zip(stakes, self.bets[arm][int(dose)], strict=True)):
             r = HARM if k < 3 else EFFECT
             if stake is not None and stake > 0:
-                add(
-                    sums, (*(self.weight[arm][r] * x for x in (n, n, totals[r])), square[r] if self.varying[r] else 0.0)
-                )
+                counted = (self.weight[arm][r] * x for x in (n, n, totals[r]))
+                add(sums, (*counted, square[r] * self.varying[r], n, offs[r], squares[r] + offs[r] ** 2 / n))
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
-            return [self.wager(HARM, level[stake], bound, sign, atoms) for level in self.bets[arm]]
+            return [self.wager(HARM, level[stake], bound, sign, atoms, bound) for level in self.bets[arm]]
 
         calm, barred = logs(0, self.ceiling, -1, CALM), logs(2, self.ceiling, 1, NEAR)
         self.low[arm], self.high[arm] = logs(1, self.limit, -1, NEAR), logs(2, self.limit, 1, NEAR)
@@ -1123,17 +1136,17 @@ class SurefootLevels(Joint):
     def means(self) -> list[float]:
         return [level[k][2] / level[k][1] for arm in self.bets for level in arm for k in (3, 4) if level[k][1]]
 
-    def below(self, arm: int, x: float) -> float:
+    def below(self, arm: int, x: float, y: float) -> float:
         high, bets = self.high[arm], self.bets[arm]
         return min(
-            math.fsum(high[:b]) + either(self.effects([level[3] for level in bets[b:]], x, -1), high[b], 0.25)
+            math.fsum(high[:b]) + either(self.effects([level[3] for level in bets[b:]], x, -1, y), high[b], 0.25)
             for b in range(max(self.over[arm], 1))
         )
 
-    def above(self, arm: int, x: float) -> float:
+    def above(self, arm: int, x: float, y: float) -> float:
         low, bets = self.low[arm], self.bets[arm]
         return min(
-            math.fsum(low[b + 1 :]) + self.effects([level[4] for level in bets[: b + 1]], x, 1)
+            math.fsum(low[b + 1 :]) + self.effects([level[4] for level in bets[: b + 1]], x, 1, y)
             for b in range(self.good[arm], len(low))
         )
 

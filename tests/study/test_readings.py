@@ -1,0 +1,66 @@
+"""Checker and design agree where readings are of other kinds: on every dose to 1e-9, and on who is out when."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import Noise, Problem, make
+from surefoot.designs.base import RUNNING, Outcome
+from surefoot.study.checker import CLOSE, THEOREMS, Given
+from surefoot.study.published import certified, plain, stakes_of, theorem_of
+
+from .subjects import problem, scenario
+
+KINDS: dict[str, Any] = {
+    "guess": Noise("gaussian-guess", 0.1),
+    "a guess and binary": (Noise("gaussian-guess", 0.6), Noise("bernoulli")),
+    "bounded": Noise("bounded", 0.0, 1.5),
+    "spread": Noise("bounded", 0.0, 1.5, True),
+    "spread and a guess": (Noise("bounded", 0.0, 1.5, True), Noise("gaussian-guess", 0.3)),
+}
+
+
+def agreed(asked: Problem, seed: int, most: int) -> int:
+    """Plays a study; in how many cohorts checker and design agreed on everything, and how many arms went out."""
+    design, truth, rng = make(f"surefoot-{asked.shape}"), scenario(asked), np.random.default_rng(seed)
+    theorem, state, out = THEOREMS[theorem_of(design)](plain(asked), {}), design.start(asked), 0
+    for number in range(1, most):
+        if state.ending[0] != RUNNING:
+            break
+        cohort = design.ask(state)
+        effect, harm, _, *squares = truth.draw(rng, asked, cohort.dose, cohort.n, state.pulls)
+        stakes = stakes_of(design, state, cohort)
+        given = Given(number, 1, {"dose": cohort.dose[0].tolist(), "n": [0] * len(asked.arms), "stakes": stakes}, 1)
+        given.n = cohort.n[0].tolist()
+        sums = [np.asarray(x)[0].tolist() for x in (cohort.n, effect, harm, *squares)]
+        given.came = {(i, a): tuple(x[i] for x in sums) for i, a in enumerate(given.dose) if given.n[i]}
+        theorem.publish(given.dose, given.stakes)
+        for arm in range(len(asked.arms)):
+            assert math.isclose(theorem.certified(arm), certified(design, state)[arm], rel_tol=CLOSE)
+        after = design.tell(state, cohort, Outcome(cohort.n, effect, harm, tuple(squares) or None))
+        theorem.take(given)
+        for arm in np.flatnonzero((after.standing != state.standing)[0]).tolist():
+            assert theorem.out(arm)
+            out += 1
+        state = after
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", ["linear", "monotonic", "levels"])
+def test_agree(shape: str, kind: str) -> None:
+    if "spread" in kind and shape != "levels":
+        return
+    noise = KINDS[kind]
+    assert agreed(problem(shape).but(noise=noise, limit=0.4, budget=4000), 1, 60) >= 0
+
+
+def test_agree_to_the_end_where_sigma_is_not_known() -> None:
+    """With and without a tolerance, and whatever the guess is."""
+    for guess, more in ((0.05, {}), (0.6, {}), (0.1, {"tolerance": 0.05})):
+        asked = problem("levels").but(noise=Noise("gaussian-guess", guess), delta=0.3, **more)
+        assert agreed(asked, 2, 400) >= (1 if more else 2)
