@@ -113,7 +113,7 @@ def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
     study.correct(a.id, reason="counted again", n=19, effect=9.5, effect_squares=7.0)
     study.tell(b.id, n=10_000, effect_mean=0.5, effect_sd=0.3, harm_mean=0.1, harm_sd=0.3, confirm="a busy day")
     assert [row["what"] for row in study.certificate().content["deviations"]] == [
-        "10,000 subjects were told as a block of 8"
+        "10,000 subjects were told as a block of 5"
     ]
     assert study.verify()["ok"]
 
@@ -128,7 +128,7 @@ def test_a_sum_must_be_possible(tmp_path: Path) -> None:
     a, b = study.ask()
     with pytest.raises(SurefootError, match="a mean of 3 is not between 0 and 2"):
         study.tell(a.id, n=10, effect=30, harm=1)
-    with pytest.raises(SurefootError, match=r"of 10 subjects a whole number has it; got 1\.5"):
+    with pytest.raises(SurefootError, match=r"readings sum up to a whole number; got 1\.5"):
         study.tell(a.id, n=10, effect=3, harm=1.5)
     with pytest.raises(SurefootError, match=r"a mean of -0\.1 is not between 0 and 1"):
         study.tell(a.id, n=10, effect=3, harm=-1)

@@ -19,6 +19,8 @@ KINDS: dict[str, Any] = {
     "guess": Noise("gaussian-guess", 0.1),
     "a guess and binary": (Noise("gaussian-guess", 0.6), Noise("bernoulli")),
     "bounded": Noise("bounded", 0.0, 1.5),
+    "counts": Noise("poisson", 0.5),
+    "counts and a guess": (Noise("poisson", 0.2), Noise("gaussian-guess", 0.3)),
     "spread": Noise("bounded", 0.0, 1.5, True),
     "spread and a guess": (Noise("bounded", 0.0, 1.5, True), Noise("gaussian-guess", 0.3)),
 }
@@ -53,7 +55,7 @@ def agreed(asked: Problem, seed: int, most: int) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", ["linear", "monotonic", "levels"])
 def test_agree(shape: str, kind: str) -> None:
-    if "spread" in kind and shape != "levels":
+    if ("spread" in kind and shape != "levels") or ("counts" in kind and shape == "linear"):
         return
     noise = KINDS[kind]
     assert agreed(problem(shape).but(noise=noise, limit=0.4, budget=4000), 1, 60) >= 0
@@ -64,3 +66,10 @@ def test_agree_to_the_end_where_sigma_is_not_known() -> None:
     for guess, more in ((0.05, {}), (0.6, {}), (0.1, {"tolerance": 0.05})):
         asked = problem("levels").but(noise=Noise("gaussian-guess", guess), delta=0.3, **more)
         assert agreed(asked, 2, 400) >= (1 if more else 2)
+
+
+@pytest.mark.parametrize("shape", ["monotonic", "levels"])
+def test_agree_to_the_end_on_counts(shape: str) -> None:
+    """Three times as many events as in the other cases, so that there is an end soon."""
+    asked = problem(shape).but(noise=(Noise("gaussian", 0.1), Noise("poisson", 1.0)), delta=0.3)
+    assert agreed(asked, 3, 400) >= 1

@@ -19,7 +19,7 @@ HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm
 # How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
 FAR = Mixture(top=2.8, ratio=2.0, dense=3, below=6, tails=0.1, nothing=0.02)  # the ceiling
 NEAR = Mixture(top=1.2, ratio=2.0, dense=3, below=7, above=1, tails=0.12, nothing=0.03)  # the limit
-GAP = Mixture(top=1.6, ratio=2.0, dense=4, below=7, above=1, tails=0.1, nothing=0.04)  # x
+GAP = Mixture(top=0.8, ratio=2.0, dense=5, below=6, above=2, tails=0.12, nothing=0.04)  # x
 
 
 def wager(
@@ -28,7 +28,8 @@ def wager(
     """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x, but for
     a sigma that is not known: then it is one that it is not below from x - half to x + half, and that is convex.
 
-    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x. Others: Robbins' mixture. Where
+    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x; counts: of means so many times
+    higher. Others: Robbins' mixture. Where
     the squares of bounded readings are known (`more`), half of the stake is on bets that learn how they vary. Where
     sigma is not known, `more` are `pooled` sums of all readings staked, and most of the stake is on exp(g a - g^2
     a^2/2) for every reading x + a: its mean is at most 1 whatever sigma is.
@@ -44,6 +45,9 @@ def wager(
             l, even = xp.reshape(like(total, VARY), (-1, *[1] * total.ndim)), math.log(0.5)
             vary = sign * l * (total - count * x) + (l + xp.log1p(-l)) * more[0] + (even - math.log(len(VARY)))
             bets, falls = xp.concat([bets + even, vary]), xp.concat([falls + 0.0 * bets, sign * count * l + 0.0 * vary])
+    elif noise.ratios:
+        rise = xp.expm1(g)
+        bets, falls = g * total - count * x * rise + log_weight, count * rise
     else:
         g = g / noise.scale
         bets, falls = g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight, g * count
@@ -88,8 +92,9 @@ class Terms(NamedTuple):
         def cut(a: Array) -> Array:
             return xp.take(a, index, axis=0)
 
-        pairs = [tuple(map(cut, z)) for z in (self.below, self.above)]
-        return Terms(self.noise, pairs[0], pairs[1], *map(cut, self[3:8]), self.stake)
+        below, above = (tuple(map(cut, z)) for z in (self.below, self.above))
+        rest = {name: cut(getattr(self, name)) for name in self._fields[3:8]}
+        return self._replace(below=below, above=above, **rest)
 
     def mixed(self, effect: Array) -> tuple[Array, Array]:
         """The wagers on harm below b, and on harm and effect from b on; and the part of the effect in the latter."""

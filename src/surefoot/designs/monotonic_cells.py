@@ -92,7 +92,10 @@ def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> A
     if noise.binary:
         q, x = xp.clip(m, 1e-12, 1 - 1e-12), xp.clip(x, 1e-12, 1 - 1e-12)
         best = v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x)))
-    nothing = TILT.nothing if noise.binary else GAP.nothing
+    elif noise.ratios:
+        q, x = xp.maximum(m, like(m, 1e-12)), xp.maximum(x, like(x, 1e-12))
+        best = v * (q * xp.log(q / x) - q + x)
+    nothing = TILT.nothing if noise.ratios else GAP.nothing
     best = xp.where((m > x) if above else (m < x), best, 0.0)
     return best + xp.log1p(nothing * xp.expm1(-best))
 

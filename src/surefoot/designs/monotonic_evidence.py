@@ -268,9 +268,9 @@ def bets(p: Problem, pull: Pull) -> Array:
 
 def sums_of_bets(noise: Noise, size: Array, pull: Pull) -> tuple[Array, Array, Array]:
     """Sub-Gaussian effects in units of their sigma, bet with weights: sums of weight^2, weight, weight * effect. Binary
-    effects are bet with likelihood ratios, which need no weight: n, n, and how many were 1."""
+    effects and counts are bet with likelihood ratios, which need no weight: n, n, and their sum."""
     xp = array_namespace(size)
-    if noise.binary:
+    if noise.ratios:
         on = xp.astype(size > 0, size.dtype)
         return on * pull.m, on * pull.m, on * pull.effect
     return pull.m * size**2, pull.m * size, size * pull.effect
@@ -295,7 +295,7 @@ def over_all(s: MonotonicState, leader: Array, goal: float) -> Array:
     """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
     they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
     xp, p = array_namespace(s.at), s.problem
-    unbet = -math.log(TILT.nothing if p.noises[0].binary else GAP.nothing)
+    unbet = -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
     enough = (s.total[..., OVER] >= goal + unbet) | (p.levels is not None)
     last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
     return (enough | last) & (pick(s.total[..., ABOVE][..., 0], leader) > 0)

@@ -57,9 +57,10 @@ def possible(key: str, noise: Noise, total: float, n: int) -> float:
                 f"{key}: a mean of {total / n:g} is not between {low:g} and {high:g}; got a sum of {total:g}"
             )
         total = min(max(total, n * low), n * high)
-    if noise.binary:
-        if abs(total - round(total)) > 1e-6 * max(1.0, abs(total)):
-            raise SurefootError(f"{key} is binary in this study: of {n} subjects a whole number has it; got {total:g}")
+    if noise.counts:
+        if total < 0 or abs(total - round(total)) > 1e-6 * max(1.0, abs(total)):
+            kind = "binary" if noise.binary else "a count"
+            raise SurefootError(f"{key} is {kind} in this study: {n} readings sum up to a whole number; got {total:g}")
         total = float(round(total))
     return total
 

@@ -464,9 +464,9 @@ class Theorem:
         self.d, self.limit = len(self.arms), float(problem["limit"])
         self.ceiling, self.tolerance = self.limit + problem.get("slack", 0.0), float(problem.get("tolerance", 0.0))
         noises = [problem["noise"].get(key, problem["noise"]) for key in READINGS]
-        self.binary = [noise["kind"] == "bernoulli" for noise in noises]
+        self.binary, self.counts = ([noise["kind"] == kind for noise in noises] for kind in ("bernoulli", "poisson"))
         self.sigma = [0.5 * (noise["high"] - noise["low"]) if noise["kind"] == "bounded" else 0.5 if binary
-                      else float(noise.get("sigma") or noise["guess"])
+                      else float(noise.get("sigma") or noise.get("guess") or noise["about"])
                       for noise, binary in zip(noises, self.binary, strict=True)]  # fmt: skip
 
     def within(self, problem: Mapping[str, Any], noises: list[Any]) -> dict[str, Any]:
@@ -684,13 +684,13 @@ SHORTFALL = mixture(0.9, 1.8, 5, 12, 0, 0.15, 0.0)
 CONTRAST = mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.15)
 TOGETHER = mixture(1.6, 1.5, 5, 2, 1, 0.15, 0.0)
 GAP = mixture(1.0, 1.7, 5, 8, 1, 0.1, 0.4)
-TILT = mixture(2.0, 2.0, 7, 5, 0, 0.15, 0.15)
+TILT = mixture(1.0, 2.0, 5, 6, 1, 0.1, 0.15)
 ANY = mixture(1.0, 1.8, 9, 12, 2, 0.15, 0.0)
 LOWERED = mixture(2.5, 1.8, 6, 12, 1, 0.15, 0.0)
 RAISED = mixture(1.6, 1.8, 6, 12, 0, 0.15, 0.0)
 CALM = mixture(2.8, 2.0, 3, 6, 0, 0.1, 0.02)
 NEAR = mixture(1.2, 2.0, 3, 7, 1, 0.12, 0.03)
-APART = mixture(1.6, 2.0, 4, 7, 1, 0.1, 0.04)
+APART = mixture(0.8, 2.0, 5, 6, 2, 0.12, 0.04)
 
 
 def log_sum(logs: Sequence[float]) -> float:
@@ -926,7 +926,7 @@ class Joint(Theorem):
             ups = [self.above(j, high - shift, low - shift) for j, shift in enumerate(shifts) if j != arm]
             return self.below(arm, low, high) + math.fsum(ups)
 
-        ends = [0.0, 1.0] if self.binary[EFFECT] else [-1e60, 1e60]  # as good as infinite
+        ends = [0.0, 1.0] if self.binary[EFFECT] else [-1e60 * (not self.counts[EFFECT]), 1e60]  # as good as infinite
         return everywhere(math.log(1 / (self.SHARE * self.delta)), [*ends, *self.means()], total)
 
     def wager(self, reading: int, sums: Sequence[float], x: float, sign: int, atoms: Atoms, y: float) -> float:
@@ -938,6 +938,8 @@ class Joint(Theorem):
         if self.binary[reading]:  # half of the stake is on bets that learn how bounded readings vary
             bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
             return either(log_odds(total, v, x, sign, atoms), log_sum(bets) - math.log(len(VARY)), 0.5)
+        if self.counts[reading]:  # likelihood ratios of means e^g times higher (lower)
+            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
         s, far = self.sigma[reading], log_mixture(sign * (total - x * w) / self.sigma[reading], v, atoms)
         if not self.SQUARES or not self.guessed[reading] or (reading == EFFECT and "tolerance" in self.problem):
             return far
@@ -969,7 +971,7 @@ class SurefootMonotonic(Joint):
         # by dose: logs of wealth that harm is above the limit, and below it while leading; then the sums of bets that
         # the effect is below, and above while leading
         self.at: list[dict[float, tuple[list[float], list[float], list[float]]]] = [{} for _ in self.arms]
-        self.prior = TILT if self.binary[EFFECT] else GAP
+        self.prior = TILT if self.binary[EFFECT] or self.counts[EFFECT] else GAP
 
     def certified(self, arm: int) -> float:
         return self.rounded(arm, self.base[arm])
@@ -985,6 +987,12 @@ class SurefootMonotonic(Joint):
         (n, _, total), s = came, self.sigma[HARM]
         if guess is None:
             return 0.0
+        if self.counts[HARM]:
+            bound = 1e-3 * s if sign > 0 and bound <= 0 else bound
+            if bound <= 0 or sign * (guess - bound) <= 0:
+                return 0.0
+            q = max(guess, 0.5 * bound)
+            return total * math.log(q / bound) - n * (q - bound)
         if not self.binary[HARM]:
             stake = max(sign * (guess - bound), 0.0) / s**2
             return stake * sign * (total - n * bound) - 0.5 * (stake * s) ** 2 * n
