@@ -300,7 +300,8 @@ def check(
     trials: Trials = 20_000, seed: Seed = 1,
     instances: Annotated[int, typer.Option(help="Random instances of each family, pooled.")] = 0,
     instance_trials: Annotated[int, typer.Option(help="Simulated trials of each of them.")] = 2000,
-    workers: Workers = 1, cluster: Cluster = None, out: Out = None,
+    delta: Delta = None, budget: Budget = 10**9,
+    workers: Workers = 1, cluster: Cluster = None, device: OnDevice = None, out: Out = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table there as a page.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -317,13 +318,14 @@ def check(
 
     with going_on(out):
         rows = checking.check(
-            [one for one in chosen if one.guarantee or design], trials, seed, instances, instance_trials,
-            workers=workers, cluster=cluster, out=out,
+            [one for one in chosen if one.guarantee or design], trials, seed, instances, instance_trials, device,
+            {"budget": budget} | ({"delta": delta} if delta else {}), workers=workers, cluster=cluster, out=out,
         )  # fmt: skip
     broken = checking.broken(rows)
     if markdown:
-        options = {"--trials": trials, "--seed": seed, "--instances": instances, "--instance-trials": instance_trials}
-        words = [str(x) for pair in (({"--design": design} if design else {}) | options).items() for x in pair]
+        options = {"--design": design, "--trials": trials, "--seed": seed, "--instances": instances}
+        options |= {"--instance-trials": instance_trials, "--delta": delta, "--budget": budget, "--device": device}
+        words = [str(x) for name, value in options.items() if value is not None for x in (name, value)]
         command = shlex.join(["surefoot", "check", *words, "--markdown", str(markdown)])
         _write(markdown, checking.to_markdown(rows, command, seed, __version__))
     if as_json:
@@ -338,9 +340,9 @@ def check(
                 "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
                 "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
                 "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": f"{row['named_best']['rate']:.0%}",
-                "pulls": f"{row['pulls']['mean']:,.0f}",
+                "pulls": f"{row['pulls']['mean']:,.0f}", "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
             })  # fmt: skip
-        drop = ("best named", "pulls", "wrong", "unsafe", "promised")
+        drop = ("tail", "no end", "best named", "pulls", "wrong", "unsafe", "promised")
         console.print(Fit(shown, "Failed: wrong arm or unsafe pull", drop, "design", "a wider terminal, or --json"))
     if broken:
         raise typer.Exit(1)

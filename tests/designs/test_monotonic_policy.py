@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
-from surefoot.designs.monotonic_estimates import DOSES, crosses
-from surefoot.designs.monotonic_policy import MonotonicPolicy
+from surefoot.designs.monotonic_estimates import CROSS, DOSES, crosses, guess
+from surefoot.designs.monotonic_policy import MOST, MonotonicPolicy
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
 from surefoot.simulate import Result
@@ -192,3 +192,35 @@ def test_many_pulls_outvote_a_few_odd_ones() -> None:
     low, high = crosses(problem, known, np.full(3, -3.0), np.full(3, 1.0))
     np.testing.assert_array_equal(low, [0.48, -3.0, -3.0])
     np.testing.assert_array_equal(high, [1.0, -0.2, 1.0])
+
+
+ODD_ONES = [  # dose, pulls, harm, effect; of arms 7 and 3 of random-monotonic 126, in trials that had no end
+    ((0.0739, 10, 0.12, 0.002), (0.4261, 1, -0.23, -0.006), (0.4965, 42_000_000, 0.4045, 0.0088)),
+    ((0.3707, 8_700_000, 0.286, 0.0082), (0.4491, 1, 0.89, 0.0225), (0.4825, 1, 0.7, 0.0182)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pulls", ODD_ONES)
+def test_one_odd_pull_does_not_outvote_millions_beside_it(pulls: Any) -> None:
+    """Harm reaches the limit, 0.372, near 0.415, and the effect there is 0.0087 and 0.0096."""
+    problem, _ = case("random-monotonic", instance=126)
+    arms = len(problem.arms)
+    known, place = np.zeros((1, arms, DOSES, 4)), np.full((1, arms, 3), pulls[-1][0])
+    for j, (dose, n, harm, effect) in enumerate(pulls):
+        known[:, :, j] = n, n * dose, n * effect, n * harm
+    arm = 7 if pulls is ODD_ONES[0] else 3
+    for _ in range(5):
+        found = guess(problem, known, place, np.ones((1, arms), dtype=bool), None)
+        assert 0.38 < found.crossing[0, arm] < 0.46 and 0.007 < found.value[0, arm] < 0.011
+        place[..., CROSS] = found.crossing
+
+
+def test_no_cohort_is_staked_for_more_than_it_may_bring() -> None:
+    """A passing error in an estimate, and a cohort of millions: the bet must not outweigh what comes after it."""
+    problem, scenario = two(0.3)
+    for k, (state, cohort, _, _) in enumerate(play(DESIGN, problem, scenario, trials=3)):
+        stakes = DESIGN.policy.stakes(state, Cohort(cohort.dose, np.full_like(cohort.n, 10**8)))
+        size, far = np.sqrt(MOST / 1e8), 0.1 * np.sqrt(2 * MOST / 1e8)
+        assert not np.any(stakes[..., 3:] > 1.01 * size) and not np.any(np.abs(stakes[..., 2] - 0.5) > 1.01 * far)
+        if k == 30:
+            return

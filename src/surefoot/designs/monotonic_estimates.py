@@ -21,7 +21,8 @@ from .settle import round_down
 
 RISE = 0.4  # of its Lipschitz constant: how fast harm is expected to rise before the pulls say how fast
 BEND = 0.2  # of its slope: by how much a line is expected to be off, for each unit of distance
-ODD = 12.0  # squared errors by which other doses may say something else and still be believed
+ODD = 12.0  # squared errors by which other doses may say something else and still be believed; more where few pulls
+FEW = 8.0  # say so, twice as much for so many: one odd pull must not outvote millions beside it
 NEAR = 1.0  # pulls are near where harm can change by less than what is left to limit + slack
 DOSES, TOGETHER = 24, 0.1  # so many doses are remembered apart, and only if harm may differ by this part of the slack
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
@@ -80,13 +81,16 @@ def guess(p: Problem, known: Array, place: Array, came: Array, before: Guess | N
     xp = array_namespace(place)
     arms = [rows(xp.zeros_like(place[..., 0]) + like(place, x), came) for x in (p.lipschitz, p.starts, p.largest)]
     mine, at = rows(known, came), rows(place, came)
-    # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back
+    # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back, and no more
+    # than half the way to where it cannot be
     low, high = crosses(p, mine, arms[1], arms[2])
     first = xp.clip(at_places(p, mine, at[:, CROSS:], *arms).crossing, low, high)
     now = at_places(p, mine, xp.concat([at[:, :CROSS], first[:, None]], axis=1), *arms)
     back = xp.where((first - at[:, CROSS]) * (now.crossing - first) < 0, 0.5 * (first - now.crossing), 0.0)
-    there = xp.clip(now.crossing + back, low, high)
-    now = replace(now, crossing=there, value=now.value + now.gain[:, CROSS] * (there - now.crossing))
+    there = now.crossing + back
+    there = xp.where(there > high, 0.5 * (first + high), xp.where(there < low, 0.5 * (first + low), there))
+    value = now.value + now.gain[:, CROSS] * (there - now.crossing)
+    now = replace(now, crossing=there, value=within(p, mine, there, value))
     if before is None:
         return Guess(*(xp.reshape(x, (*came.shape, *x.shape[1:])) for x in vars(now).values()))
     return Guess(*(put(getattr(before, name), came, x) for name, x in vars(now).items()))
@@ -97,9 +101,7 @@ def crosses(p: Problem, known: Array, start: Array, largest: Array) -> tuple[Arr
     limit up to a dose where all pulls from it on are below it together, and above from one where all up to it are
     above. A few odd pulls at a dose are outvoted by many at others, and no arm stays where it tells nothing."""
     xp = array_namespace(known)
-    dose = xp.where(known[..., 0] > 0, known[..., 1] / xp.where(known[..., 0] > 0, known[..., 0], 1.0), xp.inf)
-    order = xp.argsort(dose, axis=1)
-    dose, n, harm = (xp.take_along_axis(x, order, axis=1) for x in (dose, known[..., 0], known[..., 3]))
+    dose, n, _, harm = by_dose(known)
     over, some = harm - p.limit * n, xp.where(n > 0, n, 1.0)
     upto, count = xp.cumulative_sum(over, axis=1), xp.cumulative_sum(some, axis=1)
     since, rest = upto[:, -1:] - upto + over, count[:, -1:] - count + some
@@ -109,6 +111,31 @@ def crosses(p: Problem, known: Array, start: Array, largest: Array) -> tuple[Arr
     high = xp.minimum(xp.min(xp.where(above > far, dose, xp.inf), axis=1), largest)
     clash, down = low > high, xp.max(above, axis=1) > xp.max(below, axis=1)  # then the stronger counts alone
     return xp.where(clash & down, start, low), xp.where(clash & ~down, largest, high)
+
+
+def within(p: Problem, known: Array, dose: Array, value: Array) -> Array:
+    """The value, not below what is sure of lower doses nor above what is sure of higher ones: effects never fall. All
+    pulls from a lower dose on up to this one count together, so that a few odd ones are outvoted."""
+    xp = array_namespace(known)
+    at, n, effect, _ = by_dose(known)
+    ends = []
+    for side, sign in ((at <= dose[:, None], -1.0), (at >= dose[:, None], 1.0)):
+        some, total = (xp.where(side & (n > 0), x, 0.0) for x in (n, effect))
+        if sign < 0:
+            some, total = xp.flip(some, axis=1), xp.flip(total, axis=1)
+        many, total = xp.cumulative_sum(some, axis=1), xp.cumulative_sum(total, axis=1)
+        count = xp.maximum(many, 1.0)
+        far = p.noises[0].scale * xp.sqrt(ODD * (1 + FEW / count) / count)
+        ends.append(sign * xp.min(xp.where(many > 0, sign * total / count + far, xp.inf), axis=1))
+    return xp.where(ends[0] < ends[1], xp.clip(value, *ends), value)
+
+
+def by_dose(known: Array) -> tuple[Array, ...]:
+    """Doses, rising and infinite where there are no more, and how many pulls, sums of effects and harms there."""
+    xp, some = array_namespace(known), known[..., 0] > 0
+    dose = xp.where(some, known[..., 1] / xp.where(some, known[..., 0], 1.0), xp.inf)
+    order = xp.argsort(dose, axis=1)
+    return tuple(xp.take_along_axis(x, order, axis=1) for x in (dose, known[..., 0], known[..., 2], known[..., 3]))
 
 
 def at_places(p: Problem, known: Array, at: Array, lipschitz: Array, start: Array, largest: Array) -> Guess:
@@ -147,7 +174,8 @@ def line(seen: Seen, y: Array, sigma: float, expected: Array, least: Array, most
         for x, y in ((local, own), (~local, rest))
     )
     own_var, var = (1 / xp.where(x > 0, x, 1e-300) for x in (own, rest))
-    odd = xp.maximum((mine - theirs) ** 2 - ODD * (own_var + var), xp.zeros_like(var))
+    firm_enough = ODD * (1 + FEW / xp.maximum(xp.sum(xp.where(local, n, 0.0), axis=-1), 1.0))
+    odd = xp.maximum((mine - theirs) ** 2 - firm_enough * (own_var + var), xp.zeros_like(var))
     rest = xp.where((own > 0) & (rest > 0), 1 / (var + odd), rest)
     total = own + rest
     mean = (own * mine + rest * theirs) / xp.where(total > 0, total, 1.0)

@@ -29,6 +29,7 @@ ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs gro
 # slack, what it saves with the square of what is gone
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
 NARROW = 0.4  # of the width asked for: how far off the limit the winner's dose is refined
+MOST = 64.0  # nats, about, that a cohort is staked for: a bet on a passing error must not outweigh all later ones
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
 
@@ -215,15 +216,16 @@ class MonotonicPolicy(Policy[MonotonicState]):
             for v in (s.memory.place, g.harm, g.effect, g.harm_error, g.effect_error, g.rise, g.gain)
         )
         harm, effect = harm + rise * (cohort.dose - place), effect + gain * (cohort.dose - place)
-        below, above = self.bets(s, leader, leads, effect, noise)
+        below, above = self.bets(s, leader, leads, cohort, effect, noise)
         K, M = like(s.base, p.lipschitz), like(s.base, p.largest)
         beyond, seen = (harm > p.limit) | (cohort.dose >= M), s.n > 0
         # half an error in disfavour; a leader is bet on below the limit, too
+        far = p.noises[1].scale * xp.sqrt(2 * MOST / xp.maximum(floats(cohort.n), 1.0))
         over, under = (
             xp.where(x, y, xp.nan)
             for x, y in (
-                (harm - 0.5 * error > p.limit, harm - 0.5 * error),
-                (leads & (harm + 0.5 * error < p.limit), harm + 0.5 * error),
+                (harm - 0.5 * error > p.limit, xp.minimum(harm - 0.5 * error, p.limit + far)),
+                (leads & (harm + 0.5 * error < p.limit), xp.maximum(harm + 0.5 * error, p.limit - far)),
             )
         )
         reach = xp.maximum(cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base, 1e-9 * (M - like(M, p.starts)))
@@ -231,11 +233,14 @@ class MonotonicPolicy(Policy[MonotonicState]):
         below, above = xp.where(seen & beyond, below, xp.nan), xp.where(seen, above, xp.nan)
         return xp.stack([harm + 0.5 * error, reach, bet, below, above], axis=-1)
 
-    def bets(self, s: MonotonicState, leader: Array, leads: Array, effect: Array, noise: Array) -> tuple[Array, Array]:
+    def bets(
+        self, s: MonotonicState, leader: Array, leads: Array, cohort: Cohort, effect: Array, noise: Array
+    ) -> tuple[Array, Array]:
         """In units of the difference to be shown: of a rival to the leader, of the leader to the nearest rival."""
         xp, p = array_namespace(effect), s.problem
         best = pick(s.memory.guess.value, leader) + (p.tolerance or 0.0)
         gap = xp.abs(best - effect)
         near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
+        size = xp.minimum(size, xp.sqrt(MOST / xp.maximum(floats(cohort.n), 1.0)))
         return xp.where(~leads & (effect < best), size, xp.nan), xp.where(leads, size, xp.nan)
