@@ -179,7 +179,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def refuted(self, s: MonotonicState, which: Array, leader: Array, shift: float) -> tuple[Array, Array]:
         """Where the bets against "k is the best", or with a `shift` "and better than the leader by more than that",
         come to enough for every x and every b; and an x where they come to little. Upper bounds of them come first."""
-        xp, goal = array_namespace(s.at), math.log(1 / (VERDICT * s.problem.delta))
+        xp, goal = array_namespace(s.at), goal_of(s.problem)
         low, high = mean(s.total[..., BELOW]) - shift, pick(mean(s.total[..., ABOVE]), leader)
         level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, leader, goal))
         no = xp.zeros(which.shape, dtype=xp.bool, device=device(low))
@@ -210,7 +210,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def against(self, state: MonotonicState) -> Array:
         """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted
         at least what refuted it. 0 where the arm that was bet on most does not seem to be better."""
-        xp, s, goal = array_namespace(state.at), state, math.log(1 / (VERDICT * state.problem.delta))
+        xp, s, goal = array_namespace(state.at), state, goal_of(state.problem)
         leader = xp.argmax(s.total[..., ABOVE][..., 0], axis=1)
         low, high = mean(s.total[..., BELOW]), pick(mean(s.total[..., ABOVE]), leader)
         pairs = Chosen((low < high) & (xp.arange(low.shape[1], device=device(low)) != leader[:, None]))
@@ -236,6 +236,12 @@ class MonotonicEvidence(Evidence[MonotonicState]):
             enough = test(p, t, middle + sign * half, True) >= goal
             near, far = xp.where(enough, near, half), xp.where(enough, half, far)
         return xp.reshape(xp.where(some, middle + sign * far, sign * xp.inf), s.base.shape)
+
+
+def goal_of(p: Problem) -> float:
+    """The log of the evidence that refutes a claim. Where every arm begins at its largest dose nothing is climbed."""
+    climbs = bool((p.starts < p.largest).any())
+    return math.log(1 / ((VERDICT if climbs else VERDICT + CLIMB) * p.delta))
 
 
 class Pull(NamedTuple):

@@ -971,6 +971,8 @@ class SurefootMonotonic(Joint):
         # by dose: logs of wealth that harm is above the limit, and below it while leading; then the sums of bets that
         # the effect is below, and above while leading
         self.at: list[dict[float, tuple[list[float], list[float], list[float]]]] = [{} for _ in self.arms]
+        if all(arm["start"] >= self.largest(i) for i, arm in enumerate(self.arms)):  # nothing is climbed
+            self.SHARE = 0.88
         self.prior = TILT if self.binary[EFFECT] or self.counts[EFFECT] else GAP
 
     def certified(self, arm: int) -> float:
@@ -1060,7 +1062,7 @@ class SurefootMonotonic(Joint):
         least, levels, top = list(found), self.arms[arm].get("levels") or (), self.largest(arm)
         for c, (dose, after) in enumerate(pairwise([*doses, math.inf]), 1):
             if dose >= top or dose in levels:  # b may be this very dose: half and half
-                least[c] = either(found[c], found[c - 1], 0.5)
+                least[c] = either(found[c], found[c - 1], 0.5) if self.arms[arm]["start"] < top else found[c - 1]
                 if any(dose < a < after for a in levels):  # or another
                     least[c] = min(least[c], found[c])
         return min(y for c, y in enumerate(least) if c == len(doses) or doses[c] > self.arms[arm]["start"])
