@@ -1,25 +1,21 @@
-"""Ordered levels: how often right at a budget, bounds on failures, a guardrail beside a classical sequential test.
+"""Ordered levels: how often right at a budget, a guardrail beside a classical sequential test.
 
 python -m benchmarks.levels budgets [--trials 300]      published cases at N = 60, 200, 1,000, beside BOIN and 3+3
 python -m benchmarks.levels answer [--trials 200]       the same for a policy that spends the last of a budget otherwise
 python -m benchmarks.levels chance [--trials 40]        is the estimated probability of being best calibrated?
-python -m benchmarks.levels bounds --out FILE [--trials 2000] [--instances 100]     goes on where FILE ends
 python -m benchmarks.levels guardrail [--trials 40]     crashes: at most 1%, in five ramp stages
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surefoot import case, make, simulate
-from surefoot.characteristics import upper_bound
 from surefoot.designs.base import Cohort, Outcome
 from surefoot.designs.levels_evidence import LevelsState
 from surefoot.designs.levels_policy import LevelsPolicy, Look
@@ -27,7 +23,7 @@ from surefoot.designs.recommend import normal
 from surefoot.designs.surefoot import SurefootLevels
 
 PUBLISHED = ("levels-thall", "levels-riviere", "levels-brock", "levels-boinet")
-SEED, CHUNK = 17, 500
+SEED = 17
 
 
 def row(*cells: Any) -> None:
@@ -119,41 +115,6 @@ def chance(trials: int, instances: int = 30) -> None:
         row(n, *(f"{a.mean():.2f}, {b.mean():.2f} ({len(a)})" if len(a) else "" for a, b in parts))
 
 
-def cases(instances: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from ((name, {}) for name in PUBLISHED)
-    yield from ((f"random-levels {i}", {"instance": i}) for i in range(instances))
-
-
-def bounds(trials: int, instances: int, out: Path) -> None:
-    """A line of `out` is a chunk of trials of a case; those that are there are not played again."""
-    done: dict[str, list[dict[str, Any]]] = {}
-    for line in out.read_text(encoding="utf-8").splitlines() if out.exists() else ():
-        one = json.loads(line)
-        done.setdefault(one["case"], []).append(one)
-    head("case", "trials", "wrong", "unsafe", "99% bound of failure", "delta", "ended", "mean subjects")
-    worst = 0.0
-    for name, how in cases(instances):
-        problem, truth = case(name.split()[0], budget=10**7, **how)
-        parts = done.setdefault(name, [])
-        while (so_far := sum(part["trials"] for part in parts)) < trials:
-            size = min(CHUNK, trials - so_far)
-            ran = simulate(problem, truth, make("surefoot-levels"), size, SEED + len(parts), progress=False)
-            failed = ran.wrong | ran.unsafe
-            found = {"wrong": ran.wrong, "unsafe": ran.unsafe, "failed": failed, "ended": ran.winner >= 0}
-            counts = {key: int(x.sum()) for key, x in found.items()}
-            parts.append({"case": name, "trials": size, **counts, "subjects": int(ran.pulls.sum())})
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(parts[-1]) + "\n")
-        n, *sums = (
-            sum(part[key] for part in parts) for key in ("trials", "wrong", "unsafe", "failed", "ended", "subjects")
-        )
-        wrong, unsafe, failed_, ended, subjects = sums
-        bound = upper_bound(failed_, n)
-        worst = max(worst, bound / problem.delta)
-        row(name, n, wrong, unsafe, f"{bound:.4f}", problem.delta, f"{ended / n:.3f}", f"{subjects / n:,.0f}")
-    print(f"\nthe largest bound is {worst:.3f} of its delta")
-
-
 def classical(rng: np.random.Generator, harm: Sequence[float], effect: Sequence[float], p: Any) -> tuple[int, int]:
     """Two changes at full exposure, users in turn. Wald's sequential test of each crash rate, limit against limit +
     slack, at a quarter of delta each and both ways; of two that pass, Wald's test of which converts more, told by how
@@ -194,18 +155,16 @@ def guardrail(trials: int) -> None:
 
 def main(arguments: Sequence[str] | None = ("budgets", "--trials", "40")) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["budgets", "answer", "chance", "bounds", "guardrail"])
+    parser.add_argument("what", choices=["budgets", "answer", "chance", "guardrail"])
     parser.add_argument("--trials", type=int)
-    parser.add_argument("--instances", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=Path("out/levels.jsonl"))
     args = parser.parse_args(arguments)
-    if args.what == "bounds":
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        bounds(args.trials or 2000, args.instances, args.out)
-        return
-    usual = {"budgets": (budgets, 300), "answer": (answer, 200), "chance": (chance, 40), "guardrail": (guardrail, 40)}
-    run, trials = usual[args.what]
-    run(args.trials or trials)
+    part, trials = {
+        "budgets": (budgets, 300),
+        "answer": (answer, 200),
+        "chance": (chance, 40),
+        "guardrail": (guardrail, 40),
+    }[args.what]
+    part(args.trials or trials)
 
 
 if __name__ == "__main__":

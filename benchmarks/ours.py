@@ -2,8 +2,6 @@
 
 python -m benchmarks.ours          a few minutes on one core
 python -m benchmarks.ours --full   2,000 trials wherever failures are counted; hours
-python -m benchmarks.ours promises --full --delta 0.5 --first 10 --count 10 --json RUN.json
-                                   instances 10 to 19 alone; what RUN.json has already is not run again
 python -m benchmarks.ours versus --before ../0.1.0/src --count 100
                                    random-linear instances beside another version, each in a process of its own
 
@@ -46,15 +44,12 @@ class Plan:
     instances: int = 200  # of each random family
     few: int = 12  # each of them
     catalogue: int = 100
-    failing: int = 10  # random instances on which failures are counted
-    often: int = 100  # with so many trials each
     speed: int = 1_024
-    delta: float = 0.1  # of what fails
-    first: int = 0  # instance of those on which failures are counted
+    first: int = 0  # instance of versus
     before: str = ""  # the sources of another version
 
 
-FULL = Plan(paper=2_000, few=50, catalogue=2_000, failing=50, often=2_000, speed=4_096)
+FULL = Plan(paper=2_000, few=50, catalogue=2_000, speed=4_096)
 
 
 HOW: dict[str, Any] = {}  # what `simulate` is told beside its defaults: --device
@@ -249,33 +244,6 @@ def catalogue(plan: Plan, found: dict[str, Any]) -> None:
     table(f"The catalogue, mean pulls ({plan.catalogue:,} trials)", head, rows)
 
 
-def promises(plan: Plan, found: dict[str, Any]) -> None:
-    """Failures on the catalogue (with the first instance) and on random instances; what is in `found` stays."""
-    cases = [(name, None) for name, it in CASES.items() if it.claim and not it.family] if plan.first == 0 else []
-    families = [name for name, it in CASES.items() if it.claim and it.family]
-    rows: list[tuple[object, ...]] = []
-    for name, k in [*cases, *((name, k) for name in families for k in range(plan.first, plan.first + plan.failing))]:
-        key = f"failures {name} {k} delta={plan.delta} trials={plan.often}"
-        if key not in found:
-            more = {} if k is None else {"instance": k, "budget": BUDGET}
-            problem, scenario = case(name, delta=plan.delta, **more)
-            result = run(problem, scenario, "surefoot", plan.often)
-            found[key] = {"wrong": int(result.wrong.sum()), "unsafe": int(result.unsafe.sum()),
-                          "upper": upper_bound(failures(result), result.trials)}  # fmt: skip
-            say(key, found[key])
-            keep(found)
-        it = found[key]
-        kept = it["upper"] < plan.delta
-        rows.append(
-            (name, "" if k is None else k, it["wrong"], it["unsafe"], f"{it['upper']:.1%}", "yes" if kept else "**no**")
-        )
-    head = ("scenario", "K", "wrong", "unsafe", "failed, 99% bound", "below delta")
-    kept = sum(row[-1] == "yes" for row in rows)
-    shown = [row for row in rows if row[-1] != "yes" or row[2] or row[3]]
-    title = f"Failures at delta {plan.delta} ({plan.often:,} trials each)"
-    table(f"{title}: below delta on {kept} of {len(rows)}", head, shown)
-
-
 BEFORE = """
 import sys
 from surefoot import case, make, simulate
@@ -327,7 +295,6 @@ PARTS: dict[str, Callable[[Plan, dict[str, Any]], None]] = {
     "catalogue": catalogue,
     "random": random_instances,
     **{family: partial(random_instances, families=[family]) for family in FAMILIES},
-    "promises": promises,
     "versus": versus,
 }
 KEPT: list[Path] = []  # where numbers are kept
@@ -344,17 +311,16 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--full", action="store_true", help="2,000 trials wherever failures are counted")
     parser.add_argument("--instances", "--count", type=int, help="of each random family")
-    parser.add_argument("--first", type=int, default=0, help="instance of promises and versus")
-    parser.add_argument("--delta", type=float, default=0.1, help="of promises")
+    parser.add_argument("--first", type=int, default=0, help="instance of versus")
     parser.add_argument("--before", default="", help="the sources of another version, for versus")
     parser.add_argument("--device", help="where our designs are simulated, such as cuda")
     parser.add_argument("--json", type=Path, help="keep the numbers in this file (drawn by benchmarks.picture)")
     asked = parser.parse_args(arguments)
     if unknown := [part for part in asked.parts if part not in PARTS]:
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    some = {"first": asked.first, "delta": asked.delta, "before": asked.before}
+    some = {"first": asked.first, "before": asked.before}
     if asked.instances:
-        some |= {"instances": asked.instances, "failing": asked.instances}
+        some |= {"instances": asked.instances}
     plan = replace(FULL if asked.full else Plan(), **some)
     if asked.device:
         HOW["device"] = asked.device

@@ -220,7 +220,8 @@ def test_no_cohort_is_staked_for_more_than_it_may_bring() -> None:
     problem, scenario = two(0.3)
     for k, (state, cohort, _, _) in enumerate(play(DESIGN, problem, scenario, trials=3)):
         stakes = DESIGN.policy.stakes(state, Cohort(cohort.dose, np.full_like(cohort.n, 10**8)))
-        size, far = np.sqrt(MOST / 1e8), 0.1 * np.sqrt(2 * MOST / 1e8)
+        before = np.max(state.total[..., [5, 8]], axis=-1, keepdims=True)
+        size, far = np.sqrt((MOST + before) / 1e8), 0.1 * np.sqrt(2 * MOST / 1e8)
         assert not np.any(stakes[..., 3:] > 1.01 * size) and not np.any(np.abs(stakes[..., 2] - 0.5) > 1.01 * far)
         if k == 30:
             return

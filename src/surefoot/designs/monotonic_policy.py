@@ -20,7 +20,7 @@ from ..arrays import Array, floats, like, pick, put, rows
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
-from .monotonic_cells import down, table, up
+from .monotonic_cells import ABOVE, BELOW, down, table, up
 from .monotonic_estimates import HIGH, LOW, Guess, guess, keep, nothing
 from .monotonic_evidence import MonotonicState
 from .settle import round_down, wanted
@@ -29,7 +29,9 @@ ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs gro
 # slack, what it saves with the square of what is gone
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
 NARROW = 0.4  # of the width asked for: how far off the limit the winner's dose is refined
-MOST = 64.0  # nats, about, that a cohort is staked for: a bet on a passing error must not outweigh all later ones
+MOST = 64.0  # nats, about, that a cohort may be staked for, and on effects as much again as all before it: a bet on a
+# passing error must not outweigh all later ones
+PLENTY = 100.0  # squared errors by which the leader may be seen to be under the limit before it is pulled nearer to it
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
 
@@ -186,11 +188,16 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return xp.minimum(target, M)
 
     def under(self, s: MonotonicState, x: Array) -> Array:
-        """Of the leader: where it is as far under the limit as its effect is above x."""
-        xp, place = array_namespace(x), s.memory.place[..., LOW]
+        """Of the leader: where it is as far under the limit as its effect is above x; and with more pulls there than
+        that takes, as near to the limit as they can tell, for the rivals' sake: its effect is what they are told from.
+        """
+        xp, g, place = array_namespace(x), s.memory.guess, s.memory.place[..., LOW]
         h, e = self.margins(s, x, LOW)
-        meet = xp.minimum(self.meet(s, x, LOW), s.memory.guess.crossing)
-        return xp.where((e < 0.5 * h) | (h < 0.5 * e), meet, place)
+        target = xp.where((e < 0.5 * h) | (h < 0.5 * e), self.meet(s, x, LOW), place)
+        tell = s.problem.noises[1].scale * xp.sqrt(PLENTY / xp.maximum(g.count[..., LOW], 1.0))
+        near = place + (s.problem.limit - g.harm[..., LOW] - tell) / g.rise[..., LOW]
+        target = xp.where(near > place, xp.maximum(target, near), target)
+        return xp.where(target == place, place, xp.minimum(target, g.crossing))
 
     def margins(self, s: MonotonicState, x: Array, which: int) -> tuple[Array, Array]:
         """How far a rival's harm is over the limit and its effect below x, and the leader's the other way round, in
@@ -242,5 +249,6 @@ class MonotonicPolicy(Policy[MonotonicState]):
         gap = xp.abs(best - effect)
         near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
-        size = xp.minimum(size, xp.sqrt(MOST / xp.maximum(floats(cohort.n), 1.0)))
+        before = xp.where(leads, s.total[..., ABOVE][..., 0], s.total[..., BELOW][..., 0])
+        size = xp.minimum(size, xp.sqrt((MOST + before) / xp.maximum(floats(cohort.n), 1.0)))
         return xp.where(~leads & (effect < best), size, xp.nan), xp.where(leads, size, xp.nan)
