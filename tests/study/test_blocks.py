@@ -225,3 +225,17 @@ def test_a_live_study_of_readings_that_vary_little(tmp_path: Path) -> None:
         ended.append(study.status()["winner"])
         assert study.verify()["ok"]
     assert ended == ["a", "a"]
+
+
+def test_counts_beside_readings_that_need_squares(tmp_path: Path) -> None:
+    """Of counts the sum is enough, and it is a whole number from 0 on."""
+    arms = (Arm("a", levels=(1, 2)), Arm("b", levels=(1, 2)))
+    noise = (Noise("gaussian-guess", 0.5), Noise("poisson", 1.0))
+    asked = Problem(arms=arms, limit=1.2, slack=0.3, delta=0.2, shape="levels", noise=noise)
+    study = Study.create(tmp_path / "x.db", "x", asked, seed=1, blocks=True)
+    block = study.ask()[0]
+    for harm in (-1, 2.5):
+        with pytest.raises(SurefootError, match="harm is a count in this study"):
+            study.tell(block.id, n=20, effect=10.0, effect_squares=8.0, harm=harm)
+    study.tell(block.id, n=20, effect=10.0, effect_squares=8.0, harm=7)
+    assert study.verify()["ok"]

@@ -33,6 +33,8 @@ def block_in(noises: tuple[Noise, Noise], data: Mapping[str, Any], n: Any, squar
         total = number(key, given[key]) if key in given else n * number(f"{key}_mean", mine["mean"])
         found[key] = possible(key, noise, total, n)
         spread = _spread(key, noise, total, n, mine)
+        if squares and spread is None and noise.counts:
+            spread = 0.0  # how counts vary is not asked for, and never bet on
         if squares and spread is None:
             raise SurefootError(f"{key}: sigma is not known in this study: tell {key}_squares or {key}_sd as well")
         if spread is not None:
