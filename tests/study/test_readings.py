@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot import Noise, Problem, make
+from surefoot import Arm, Noise, Problem, make
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.study.checker import CLOSE, THEOREMS, Given
 from surefoot.study.published import certified, plain, stakes_of, theorem_of
@@ -73,3 +73,9 @@ def test_agree_to_the_end_on_counts(shape: str) -> None:
     """Three times as many events as in the other cases, so that there is an end soon."""
     asked = problem(shape).but(noise=(Noise("gaussian", 0.1), Noise("poisson", 1.0)), delta=0.3)
     assert agreed(asked, 3, 400) >= 1
+
+
+def test_agree_where_every_arm_begins_at_its_largest_dose() -> None:
+    """Nothing is climbed there: more of delta is the verdict's, and all of the stake is on the effect."""
+    asked = problem("monotonic").but(arms=[Arm(name, 1.0, 1.0) for name in "AB"], noise=Noise("bernoulli"), limit=0.8)
+    assert agreed(asked, 1, 200) == 1
