@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.monotonic_estimates import CROSS, DOSES, crosses, guess
-from surefoot.designs.monotonic_policy import MOST, MonotonicPolicy
+from surefoot.designs.monotonic_policy import MOST, RISK, MonotonicPolicy
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
 from surefoot.simulate import Result
@@ -221,7 +221,7 @@ def test_no_cohort_is_staked_for_more_than_it_may_bring() -> None:
     for k, (state, cohort, _, _) in enumerate(play(DESIGN, problem, scenario, trials=3)):
         stakes = DESIGN.policy.stakes(state, Cohort(cohort.dose, np.full_like(cohort.n, 10**8)))
         before = np.max(state.total[..., [5, 8]], axis=-1, keepdims=True)
-        size, far = np.sqrt((MOST + before) / 1e8), 0.1 * np.sqrt(2 * MOST / 1e8)
+        size, far = np.sqrt((MOST + before) / 1e8), 0.1 * np.sqrt(2 * RISK[0] / 1e8)
         assert not np.any(stakes[..., 3:] > 1.01 * size) and not np.any(np.abs(stakes[..., 2] - 0.5) > 1.01 * far)
         if k == 30:
             return

@@ -20,7 +20,7 @@ from ..arrays import Array, floats, like, pick, put, rows
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
-from .monotonic_cells import ABOVE, BELOW, down, table, up
+from .monotonic_cells import ABOVE, BELOW, OVER, UNDER, down, table, up
 from .monotonic_estimates import HIGH, LOW, Guess, guess, keep, nothing
 from .monotonic_evidence import MonotonicState
 from .settle import round_down, wanted
@@ -29,8 +29,10 @@ ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs gro
 # slack, what it saves with the square of what is gone
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
 NARROW = 0.4  # of the width asked for: how far off the limit the winner's dose is refined
-MOST = 64.0  # nats, about, that a cohort may be staked for, and on effects as much again as all before it: a bet on a
+MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as much again as all before it: a bet on a
 # passing error must not outweigh all later ones
+RISK = 2.0, 4.0  # and on harm; half of it once bets on the arm's harm have lost so many: guesses that are always a bit
+# off must not lose more than can be won back
 PLENTY = 100.0  # squared errors by which the leader may be seen to be under the limit before it is pulled nearer to it
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
@@ -227,18 +229,25 @@ class MonotonicPolicy(Policy[MonotonicState]):
         K, M = like(s.base, p.lipschitz), like(s.base, p.largest)
         beyond, seen = (harm > p.limit) | (cohort.dose >= M), s.n > 0
         # half an error in disfavour; a leader is bet on below the limit, too
-        far = p.noises[1].scale * xp.sqrt(2 * MOST / xp.maximum(floats(cohort.n), 1.0))
+        high, low = (p.limit + sign * self.farthest(s, cohort, which) for sign, which in ((1, OVER), (-1, UNDER)))
         over, under = (
             xp.where(x, y, xp.nan)
             for x, y in (
-                (harm - 0.5 * error > p.limit, xp.minimum(harm - 0.5 * error, p.limit + far)),
-                (leads & (harm + 0.5 * error < p.limit), xp.maximum(harm + 0.5 * error, p.limit - far)),
+                (harm - 0.5 * error > p.limit, xp.minimum(harm - 0.5 * error, high)),
+                (leads & (harm + 0.5 * error < p.limit), xp.maximum(harm + 0.5 * error, low)),
             )
         )
         reach = xp.maximum(cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base, 1e-9 * (M - like(M, p.starts)))
         bet = xp.where(seen, xp.where(harm < p.limit, under, over), xp.nan)
         below, above = xp.where(seen & beyond, below, xp.nan), xp.where(seen, above, xp.nan)
         return xp.stack([harm + 0.5 * error, reach, bet, below, above], axis=-1)
+
+    def farthest(self, s: MonotonicState, cohort: Cohort, which: int) -> Array:
+        """How far from the limit a guess of the harm may be."""
+        xp, (most, half) = array_namespace(s.base), RISK
+        lost = xp.maximum(-s.total[..., which], 0.0)
+        most = most / (1 + lost / half) / xp.maximum(floats(cohort.n), 1.0)
+        return s.problem.noises[1].scale * xp.sqrt(2 * most)
 
     def bets(
         self, s: MonotonicState, leader: Array, leads: Array, cohort: Cohort, effect: Array, noise: Array
