@@ -37,6 +37,11 @@ def curve_problem() -> Problem:
     return Problem(arms, 0.4, "monotonic", Noise("gaussian", 0.2), slack=0.2, delta=0.1)
 
 
+def level_problem() -> Problem:
+    arms = tuple(Arm(x, levels=("low", "middle", "high", "top")) for x in "ABC")
+    return Problem(arms, 0.3, "levels", Noise("bernoulli"), slack=0.1, delta=0.1)
+
+
 GOOD = (Linear(0.9), Linear(0.7), Linear(0.6))
 SAFE = (Linear(0.7), Linear(0.8), Linear(0.6))
 RISES = (Linear(0.5, 0.2), Linear(0.3, 0.2), Linear(0.25, 0.2))
@@ -48,7 +53,8 @@ def of(curve: Any) -> tuple[Any, ...]:
 
 
 def cases() -> dict[str, tuple[Problem, Scenario]]:
-    line, yes_no, curve = line_problem(), line_problem(True), curve_problem()
+    line, yes_no, curve, steps = line_problem(), line_problem(True), curve_problem(), level_problem()
+    better, calm = (Linear(0.1, 0.5), Linear(0.1, 0.3), Linear(0.1, 0.2)), of(Linear(0.08, 0.1))
     low = (Linear(0.4), Linear(0.3), Linear(0.25))
     jump, wall = (
         Points((0.0, 0.6, 0.61, 2.0), (0.0, 0.3, 1.1, 1.4)),
@@ -58,6 +64,12 @@ def cases() -> dict[str, tuple[Problem, Scenario]]:
         "valid: lines": (line, Scenario(GOOD, SAFE)),
         "valid: lines, binary": (yes_no, Scenario(low, low)),
         "valid: curves": (curve, Scenario(RISES, CALM)),
+        "valid: levels": (steps, Scenario(better, calm)),
+        "valid: levels, the first at the limit": (steps, Scenario(better, of(Linear(0.1, 0.3)))),
+        "first levels at 1.2 times the limit": (steps, Scenario(better, of(Linear(0.1, 0.36)))),
+        "first levels at 1.5 times the limit": (steps, Scenario(better, of(Linear(0.1, 0.45)))),
+        "first levels at twice the limit": (steps, Scenario(better, of(Linear(0.1, 0.6)))),
+        "first level of one arm at twice the limit": (steps, Scenario(better, (Linear(0.1, 0.6), *calm[1:]))),
         "start doses at 1.2 times the limit": (line, Scenario(GOOD, of(Linear(6.0)))),
         "start doses at 1.5 times the limit": (line, Scenario(GOOD, of(Linear(7.5)))),
         "start doses at 1.2 times the limit, binary": (yes_no, Scenario(low, of(Linear(0.0, 0.6)))),
@@ -77,7 +89,7 @@ def play(p: Problem, truth: Scenario, seed: int) -> tuple[str, int, int, bool]:
     """The watch that fired first, subjects and those over the limit until then, and whether an arm was named."""
     design, rng = make(default(p.shape)), np.random.default_rng(seed)
     state, record, watches = design.start(p), Record(), Watches(p, 0.01)
-    record.setup = {"plausible": None}
+    record.setup, record.squares = {"plausible": None}, False
     over = 0
     noises = truth.noises(p)
     while state.ending[0] == RUNNING and len(record.harm) < MOST:
@@ -103,7 +115,8 @@ def play(p: Problem, truth: Scenario, seed: int) -> tuple[str, int, int, bool]:
         sums = [[math.fsum(c[k] for (i, _), c in given.came.items() if i == arm) for arm in range(3)] for k in (1, 2)]
         state = design.tell(state, cohort, Outcome(n, np.array([sums[0]]), np.array([sums[1]])))
     named = int(state.winner[0]) >= 0 and not (state.standing == STOPPED).any()  # as a study has it
-    return "", len(record.harm) - 1, over, named
+    doubt = next(watches.doubts(), None) if named else None
+    return "start, at the end" if doubt else "", len(record.harm) - 1, over, named and not doubt
 
 
 def main(studies: int = 40, part: str = "") -> None:

@@ -216,7 +216,7 @@ class Client:
 
 
 def _assignments(data: Mapping[str, Any]) -> list[Any]:
-    from .study.fold import Assignment
+    from .study.status import Assignment
 
     return [Assignment(**({"subject": 0, "why": ""} | row)) for row in data["assignments"]]
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from surefoot import Study, SurefootError
+from surefoot import Noise, Study, SurefootError
 from surefoot.study import checker
-from surefoot.study.checker import ORIGIN, Event, check
+from surefoot.study.checker import ORIGIN, Event, Given, check
+from surefoot.study.published import plain
+from surefoot.study.terminal import read_json
 
-from .subjects import problem, subjects
+from .subjects import problem, run, subjects
 
 
 def chained(events: list[Event], at: int, payload: str) -> list[Event]:
@@ -130,3 +132,281 @@ def test_who_lifts_a_pause_is_not_taken_for_who_told_the_reading(tmp_path: Path)
         study.resume("looked at", actor="bob")
         pauses += 1
     assert pauses >= 2 and study.verify()["ok"]
+
+
+def forged(events: list[Event], *more: tuple[str, Any, str | None], upto: int | None = None) -> dict[str, Any]:
+    """What the checker says of a chain of one's own: the first events, and more that somebody made."""
+    out = list(events[:upto])
+    for kind, data, reason in more:
+        text = data if isinstance(data, str) else json.dumps(data)
+        last = out[-1]
+        made = last._replace(
+            seq=last.seq + 1, kind=kind, payload=text, reason=reason, key=None, prev=last.hash, hash=""
+        )
+        out.append(made._replace(hash=made.seal()))
+    return check(out)
+
+
+def half(name: str = "surefoot-linear", shape: str = "linear", binary: bool = False) -> tuple[list[Event], int]:
+    """A study with one reading of its first cohort, of subject 1; and how many subjects that has."""
+    p = problem(shape, binary=binary)
+    study = Study.create("sqlite://", "s", p, name, seed=1, watch="warn")
+    asked = study.ask()
+    study.tell_many(subjects(p).rows(asked[:1]))
+    return study.log(), len(asked)
+
+
+@pytest.mark.parametrize("data", [
+    {"id": 1}, {"id": 1, "dose": 0.3}, {"id": 2}, {"id": 2, "n": 5}, {"id": 2, "effect": 0.1},
+    {"id": 2, "effect": 0.1, "harm": 0.1, "n": 1000}, {"id": 2, "effect": 0.1, "harm": True},
+    {"id": 2, "effect": 0.1, "harm": "0.1"}, {"id": 2, "effect": 0.1, "harm": 10**400}, {"id": 0, "harm": 0.1},
+    {"id": -1, "harm": 0.1}, {"id": True, "harm": 0.1}, {"id": 2.0, "harm": 0.1}, {"id": 10**9, "harm": 0.1},
+    '{"id": 2, "effect": 0.1, "harm": 0.1, "harm": -9.0}', '{"id": 2, "effect": 0.1, "harm": -1e999}', "[]", "2", "",
+])  # fmt: skip
+def test_a_reading_that_tells_nothing_or_too_much_is_refused(data: Any) -> None:
+    """An empty one counted as if another subject had been told: the cohort was taken for complete."""
+    events, _ = half()
+    assert forged(events)["ok"] and forged(events, ("told", {"id": 2, "effect": 0.1, "harm": 0.1}, None))["ok"]
+    report = forged(events, ("told", data, None))
+    assert not report["ok"] and report["event"] == len(events) + 1, report
+
+
+@pytest.mark.parametrize("data", [
+    {"id": 1, "harm": -9.0, "was": {"effect": "as told"}}, {"id": 1, "harm": -9.0, "was": {}},
+    {"id": 1, "was": {"harm": "as told"}}, {"id": 2, "dose": 0.5, "was": {"dose": 0.1}},
+    {"id": 1, "harm": -9.0, "was": {"harm": 99.0}}, {"id": 1, "harm": None, "was": {"harm": "as told"}},
+    {"id": 1, "weight": 5, "was": {"weight": 1}},
+])  # fmt: skip
+def test_a_correction_says_all_that_it_changes(data: dict[str, Any]) -> None:
+    events, _ = half()
+    told = next(e.data for e in events if e.kind == "told")
+    good = {"id": 1, "harm": 0.3, "was": {"harm": told["harm"]}}
+    assert forged(events, ("corrected", good, "typo"))["ok"] and not forged(events, ("corrected", good, None))["ok"]
+    data = data | {"was": {k: told[k] if x == "as told" else x for k, x in data["was"].items()}}
+    assert not forged(events, ("corrected", data, "typo"))["ok"]
+
+
+def test_those_who_dropped_out_count_as_a_reading_that_can_be() -> None:
+    events, _ = half()
+    void, lift = ("voided", {"id": 2}, "left"), {"effect": 0.0, "harm": 1.0}
+    assert forged(events, void, ("resumed", {"voids": lift}, "on"))["ok"]
+    for harm in ("-1e999", '"0"', "NaN", "null"):
+        assert not forged(events, void, ("resumed", f'{{"voids": {{"effect": 0.0, "harm": {harm}}}}}', "on"))["ok"]
+    again = {"id": 2, "harm": -9.0, "was": {"harm": 1.0}}
+    report = forged(events, void, ("resumed", {"voids": lift}, "on"), ("corrected", again, "typo"))
+    assert not report["ok"] and "no reading that could be corrected" in report["message"]
+
+
+def test_binary_readings_are_0_or_1_and_the_worst_is_the_worst() -> None:
+    events, _ = half("surefoot-monotonic", "monotonic", binary=True)
+    assert forged(events, ("told", {"id": 2, "effect": 1.0, "harm": 0.0}, None))["ok"]
+    for harm in (-5.0, 0.5, 2.0, 1e300):
+        assert not forged(events, ("told", {"id": 2, "effect": 1.0, "harm": harm}, "sure"))["ok"]
+    first = events[0].data
+    assert first["worst"] == [0.0, 1.0]
+    assert not check(chained(events, 0, json.dumps(first | {"worst": [1.0, 0.0]})))["ok"]
+
+
+def test_a_cohort_is_not_withdrawn_at_will() -> None:
+    """Else one could look at the first readings of a stage, and try again until they please."""
+    events, _ = half()
+    report = forged(events, ("closed", {}, "these do not please"))
+    assert not report["ok"] and "only after a correction" in report["message"]
+
+
+def test_a_cohort_without_end_is_an_answer_not_a_crash() -> None:
+    events, _ = half()
+    opened = next(k for k, e in enumerate(events) if e.kind == "opened")
+    for n in (10**12, 10**400, -1, 1.5, None):
+        data = events[opened].data
+        data["n"][0] = n
+        assert not check(chained(events[: opened + 1], opened, json.dumps(data)))["ok"]
+
+
+@pytest.mark.parametrize("name, shape", [("safebai-linear", "linear"), ("safebai-monotonic", "monotonic")])
+def test_a_stage_is_not_tried_again_until_it_pleases(name: str, shape: str) -> None:
+    """A number has one share of delta: it is for one estimate, unless a reading was corrected."""
+    p = problem(shape)
+    theorem: Any = checker.THEOREMS[f"{name}/1"](checker.DECODE(json.dumps(plain(p))), {})
+    dose = [0.2] * 3
+
+    def publish(want: int, number: int, at: float = 0.2, anew: bool = False) -> None:
+        theorem.publish([at, 0.2, 0.2], [[want, number], None, None], anew=anew)
+
+    def take(want: int, number: int, n: int) -> None:
+        given = Given(1, 1, {"dose": dose, "n": [0] * 3, "stakes": [[want, number], None, None]}, 1)
+        given.came = {(0, 0.2): (n, 0.1, 0.1)}
+        theorem.take(given)
+
+    publish(4, 1)
+    take(4, 1, 3)
+    for want, number, at in ((3, 1, 0.2), (5, 1, 0.2), (4, 1, 0.3), (4, 2, 0.2)):  # it is under way, and not over
+        before = theorem.stages
+        with pytest.raises(ValueError, match="a number is used once"):
+            publish(want, number, at)
+        theorem.stages = before
+    publish(4, 1)
+    take(4, 1, 1)
+    stage = theorem.stages[1, 0]
+    take(4, 1, 4)
+    assert theorem.stages[1, 0] == stage, "more of what is complete changes nothing"
+    with pytest.raises(ValueError, match="a number is used once"):
+        publish(5, 1)
+    theorem.stages = {(1, 0): stage}
+    publish(5, 2)
+    publish(5, 1, anew=True)
+    assert not theorem.stages
+
+
+def test_the_papers_theorems_need_a_sigma_that_is_known() -> None:
+    data = plain(problem()) | {"noise": {"kind": "gaussian-guess", "guess": 0.01}}
+    with pytest.raises(ValueError, match="sigma that is known"):
+        checker.THEOREMS["safebai-linear/1"](data, {})
+
+
+def test_a_study_begins_once() -> None:
+    events, _ = half()
+    assert not forged(events, ("created", events[0].data | {"seed": 7}, None))["ok"]
+    assert not check(events[1:])["ok"] and not check([])["ok"]
+    assert not forged(events, ("praised", {}, None))["ok"], "nor does it hold what nobody knows"
+
+
+def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
+    study, events = begun("surefoot-linear", "linear")
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
+    for kind in ("paused", "stopped"):
+        report = forged(events, (kind, {"by": "actor"}, "no"), ("opened", events[opened].data, None), upto=opened)
+        assert not report["ok"] and report["event"] == opened + 2
+    two = forged(events, ("opened", events[opened].data, None))
+    assert not two["ok"] and "no other is open" in two["message"]
+    first = study.view.cohorts[-1].first
+    reading = ("told", {"id": first, "effect": 0.1, "harm": 0.1}, None)
+    assert forged(events, reading)["ok"] and not forged(events, ("stopped", {}, "no"), reading)["ok"]
+    ending = {"ending": "best-arm", "winner": 0, "standing": [], "out": [None, 1, 1], "safe": []}
+    assert not forged(events, ("ended", ending, None))["ok"]
+    assert not forged(events, ("ended", ending | {"ending": "budget-spent"}, None))["ok"], "a budget names nobody"
+    spent = ("ended", ending | {"ending": "budget-spent", "winner": None}, None)
+    assert forged(events, spent)["ok"] and not forged(events, ("paused", {}, "no"), spent)["ok"]
+    assert not forged(events, ("ended", ending | {"ending": "all-stopped", "winner": None}, None))["ok"]
+    assert not forged(events, ("resumed", {}, "there was no pause"))["ok"]
+
+
+def test_who_dropped_out_has_no_reading_and_who_has_one_does_not_drop_out() -> None:
+    events, _ = half()
+    void = ("voided", {"id": 2}, "left")
+    assert forged(events, void)["ok"] and not forged(events, void, void)["ok"]
+    assert not forged(events, ("voided", {"id": 1}, "left"))["ok"]
+    told = ("told", {"id": 2, "effect": 0.1, "harm": 0.1}, None)
+    assert not forged(events, void, told)["ok"]
+    assert not forged(events, void, ("resumed", {}, "on"), told)["ok"], "somebody else has the place"
+
+
+def test_what_was_certified_is_what_the_readings_certify() -> None:
+    _, events = begun("surefoot-linear", "linear")
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
+    data = events[opened].data
+    assert check(chained(events, opened, json.dumps(data)))["ok"]
+    data["certified"][0] *= 1.0 + 1e-6
+    assert not check(chained(events, opened, json.dumps(data)))["ok"]
+
+
+def test_the_dose_of_a_harm_is_not_changed_when_its_effect_comes() -> None:
+    """The harm may have certified doses by then."""
+    events, _ = half()
+    harm, effect = ("told", {"id": 2, "harm": 0.1}, None), {"id": 2, "effect": 0.1}
+    assert forged(events, harm, ("told", effect, None))["ok"]
+    assert not forged(events, harm, ("told", effect | {"dose": 0.9}, None))["ok"]
+    assert not forged(events, ("told", effect, None))["ok"], "and an effect alone is none"
+
+
+@pytest.mark.parametrize("change", [
+    {"n": 0}, {"n": -5}, {"n": True}, {"n": 2.0}, {"n": None}, {"harm_spread": -1.0}, {"harm_spread": None},
+    {"effect_spread": None}, {"weight": 2},
+])  # fmt: skip
+def test_a_block_says_how_many_it_is_of_and_how_they_vary(change: dict[str, Any]) -> None:
+    p = problem().but(noise=Noise("gaussian-guess", 0.2))
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn", blocks=True)
+    good = {"id": 1, "n": 8, "effect": 0.8, "harm": 0.8, "effect_spread": 0.3, "harm_spread": 0.3}
+    assert forged(study.log(), ("told", good, None))["ok"]
+    data = {key: x for key, x in (good | change).items() if x is not None}
+    assert not forged(study.log(), ("told", data, None))["ok"]
+
+
+def test_an_event_holds_texts_and_whole_numbers() -> None:
+    """Else it would have its hash and say something else."""
+    events, _ = half()
+    for change in ({"seq": 2.0}, {"version": [1]}, {"actor": {"a": 1}}, {"reason": 0.5}):
+        out = list(events)
+        out[1] = out[1]._replace(**change)
+        report = check(out)
+        assert not report["ok"] and report["event"] == 2
+        with pytest.raises(SurefootError, match="does not hold"):
+            Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in out]})
+
+
+def test_a_name_that_stands_twice_is_refused_wherever_json_is_read(tmp_path: Path) -> None:
+    """One reader would see the first, and another the last."""
+    study, _ = begun("surefoot-linear", "linear")
+    certificate = json.dumps(study.certificate().content)
+    twice = certificate.replace('"surefoot": "certificate"', '"surefoot": "certificate", "study": "another"', 1)
+    assert study.verify(certificate=certificate)["ok"] and json.loads(twice) == json.loads(certificate)
+    assert not study.verify(certificate=twice)["ok"]
+    file = tmp_path / "study.json"
+    file.write_text(json.dumps(study.export()))
+    assert checker.main([str(file)]) == 0
+    file.write_text(file.read_text().replace('"surefoot": "study"', '"surefoot": "study", "study": "another"', 1))
+    assert checker.main([str(file)]) == 2
+    with pytest.raises(SurefootError, match="stands twice"):
+        read_json(file)
+
+
+def test_the_arm_that_is_named_is_not_one_that_was_refuted(monkeypatch: Any) -> None:
+    """All others being out says nothing if it is out itself, or if there is no such arm."""
+    p = problem()
+    study = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), subjects(p))
+    events, view = study.log(), study.view
+    ended = next(k for k, e in enumerate(events) if e.kind == "ended")
+    data = events[ended].data
+    assert data["winner"] == 0 and check(events)["ok"]
+    for winner in (1, -3, 3, True, 0.0, "A"):
+        assert not check(chained(events, ended, json.dumps(data | {"winner": winner})))["ok"]
+    assert view.unfounded(data) is None
+    monkeypatch.setattr(type(view.theorem), "refuted", lambda self, arm, named: True)
+    assert "was shown not to be the best" in str(view.unfounded(data | {"out": [None] * 3}))
+
+
+def test_a_correction_after_the_end_is_concluded_anew() -> None:
+    """The old ending stays in the journal, and is not what the study says any more."""
+    p = problem()
+    study = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), subjects(p))
+    assert study.status()["winner"] == "A"
+    row = next(r for r in study.readings() if r["arm"] == "A")
+    study.correct(row["id"], effect=row["effect"] + 1e-3, reason="a digit")
+    endings = [e.data for e in study.log() if e.kind == "ended"]
+    assert len(endings) == 2 and study.status()["winner"] == "A" and study.verify()["ok"]
+    for row in [r for r in study.readings() if r["arm"] == "A"]:
+        study.correct(row["id"], effect=-5.0, reason="the sign")
+    assert study.status()["winner"] != "A" and study.verify()["ok"] and check(study.log())["ok"]
+    assert study.certificate().content["concluded"]["winner"] != "A"
+
+
+def test_what_is_not_plausible_has_a_reason_in_the_journal() -> None:
+    study = Study.create("sqlite://", "s", problem(), seed=1, watch="warn", plausible={"harm": [0.0, 2.0]})
+    wild, tame = {"id": 1, "effect": 0.1, "harm": -3.0}, {"id": 1, "effect": 0.1, "harm": 0.1}
+    events = study.log()
+    assert forged(events, ("told", wild, "it was read twice"))["ok"] and not forged(events, ("told", wild, None))["ok"]
+    correction = {"id": 1, "harm": -3.0, "was": {"harm": 0.1}}
+    told = ("told", tame, None)
+    assert not forged(events, told, ("corrected", correction, "typo"))["ok"]
+    assert forged(events, told, ("corrected", correction | {"confirmed": True}, "typo"))["ok"]
+
+
+def test_no_more_cohorts_are_under_way_than_was_said() -> None:
+    """All harms of the first are in, and its effects are awaited."""
+    for pipeline in (1, 2):
+        study = Study.create("sqlite://", "s", problem(), seed=1, watch="warn", pipeline=pipeline)
+        events, size = study.log(), study.view.cohorts[0].size
+        harms = [("told", {"id": k, "harm": 0.1}, None) for k in range(1, size + 1)]
+        more = events[1].data | {"certified": [None] * 3}
+        assert forged(events, *harms)["ok"] and not forged(events, *harms[1:], ("opened", more, None))["ok"]
+        assert forged(events, *harms, ("opened", more, None))["ok"] == (pipeline == 2)

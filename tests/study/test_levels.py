@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from typer.testing import CliRunner
 
 from surefoot import SurefootError
+from surefoot.scenario import Linear
 from surefoot.study import Study, checker
 from surefoot.study.cli import app
+from surefoot.study.watch import Watches
 
-from .subjects import problem, run, subjects
+from .subjects import problem, run, scenario, subjects
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -37,7 +41,7 @@ def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
     report = study.verify(certificate=study.certificate())
     assert report["ok"], report["message"]
     alone = checker.check(study.log())
-    assert alone["ok"] and "surefoot-levels/1" in alone["says"][0], alone["message"]
+    assert alone["ok"] and "surefoot-levels/2" in alone["says"][0], alone["message"]
 
 
 def test_ends_with_the_best_arm() -> None:
@@ -78,3 +82,33 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert first["dose"] == "low" and "low" in surefoot("ask", "--limit", "1")
     surefoot("tell", first["id"], "--effect", "1", "--harm", "0", "--dose", "middle")
     assert "low" in surefoot("status") and "middle" in surefoot("export")
+
+
+@pytest.mark.parametrize("watch", ["pause", "warn"])
+def test_no_arm_is_named_where_the_first_levels_are_unsafe(watch: Literal["pause", "warn"]) -> None:
+    """Harm at the first level is 1.5 times the limit: a watch, or the last look before a name, sees it."""
+    p = problem("levels", sigma=0.3)
+    unsafe = replace(subjects(p), truth=replace(scenario(p), harm=(Linear(0.1, 1.5 * p.limit),) * 3))
+    for seed in range(2):
+        study = Study.create("sqlite://", "s", p, seed=seed, watch=watch)
+        run(study, replace(unsafe, seed=seed))
+        if watch == "pause":
+            assert study.status()["standing"] == "paused"
+            while study.view.standing == "paused":
+                study.resume("we go on", actor="another")
+                run(study, replace(unsafe, seed=seed))
+        status, said = study.status(), study.certificate().content["concluded"]
+        assert status["winner"] is None and said["winner"] is None
+        assert study.view.refuted_starts and study.verify()["ok"] and checker.check(study.log())["ok"]
+
+
+def test_a_doubt_before_a_name_is_an_event(monkeypatch: Any) -> None:
+    """Where no watch has fired and `start` is at 1 in 20, the study says why it names nobody; a valid one names."""
+    p = problem("levels", sigma=0.2)
+    monkeypatch.setattr(Watches, "alarms", lambda self: iter(()))
+    unsafe = replace(subjects(p), truth=replace(scenario(p), harm=(Linear(0.1, 1.05 * p.limit),) * 3))
+    study = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), unsafe)
+    *_, warned, ended = [e for e in study.log() if e.kind in ("warned", "ended")]
+    assert warned.data["watch"] == "start" and warned.data["level"] == 0.05
+    assert ended.data["winner"] is None and "start dose" in ended.data["withheld"] and study.verify()["ok"]
+    assert checker.check(study.log())["ok"]

@@ -26,6 +26,7 @@ from surefoot.designs import DESIGNS
 from surefoot.study.checker import THEOREMS
 from surefoot.study.fold import View
 from surefoot.study.published import theorem_of
+from surefoot.study.status import assignments
 
 from .subjects import Subjects, problem, subjects
 
@@ -172,7 +173,7 @@ def same(a: View, b: View) -> None:
         np.testing.assert_array_equal(x, y, err_msg=name)
     for key in ("seq", "hash", "subjects", "standing", "keys", "fired", "stale"):
         assert getattr(a, key) == getattr(b, key), key
-    assert a.assignments() == b.assignments()
+    assert assignments(a) == assignments(b)
     for one, two in zip(a.cohorts, b.cohorts, strict=True):
         assert (one.dose, one.n, one.left, one.closed, one.came) == (two.dose, two.n, two.left, two.closed, two.came)
 

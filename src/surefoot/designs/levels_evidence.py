@@ -69,7 +69,7 @@ class LevelsState(State):
 class LevelsEvidence(Evidence[LevelsState]):
     """Certified levels, and which claims "this arm is best" are refuted."""
 
-    theorem: ClassVar[str] = "surefoot-levels/1"
+    theorem: ClassVar[str] = "surefoot-levels/2"
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> LevelsState:
         first = blank(problem, trials, xp)

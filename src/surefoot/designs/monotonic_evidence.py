@@ -78,7 +78,7 @@ class MonotonicState(State):
 
 
 class MonotonicEvidence(Evidence[MonotonicState]):
-    theorem: ClassVar[str] = "surefoot-monotonic/2"
+    theorem: ClassVar[str] = "surefoot-monotonic/3"
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
         first = blank(problem, trials, xp)

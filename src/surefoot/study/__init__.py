@@ -8,8 +8,8 @@ except ImportError as error:
     raise SurefootError("live studies need SQLAlchemy: pip install 'surefoot[study]'") from error
 
 from .demo import simulated
-from .fold import Assignment
 from .journal import Journal
+from .status import Assignment
 from .study import Study
 
 __all__ = ["Assignment", "Journal", "Study", "simulated"]

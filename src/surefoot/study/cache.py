@@ -41,7 +41,8 @@ OURS: tuple[Any, ...] = (
     Slopes,
     Alarm,
     checker.Given,
-    checker.Shown,
+    checker.Kind,
+    checker.Stage,
     *THEOREMS.values(),
 )
 

@@ -131,12 +131,11 @@ def _words(view: View, ending: str, winner: int) -> str:
             f"estimated as {s.estimate[0, winner]:.4g}."
         )
     if view.concluded:
+        doubt = f"No arm is named: {view.concluded.get('withheld')} seems above the limit, against what was assumed."
         return {
             "budget-spent": f"No arm is named: the budget is spent. {view.design.recommendation(view.state).words(p)}",
             "all-stopped": "No arm is named: every arm was stopped, its start dose having looked unsafe.",
-        }.get(
-            ending, f"No arm is named: {view.concluded.get('withheld')} is above the limit, against what was assumed."
-        )
+        }.get(ending, doubt)
     if view.stopped:
         return f"No arm is named: the study was stopped before the design had ended ({view.stopped.reason})."
     return f"No arm is named yet: the study is {view.standing}. This is an interim statement, not a conclusion."

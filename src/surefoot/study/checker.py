@@ -7,15 +7,14 @@ those before it, that every dose given was certified by readings told before it 
 follows from the readings at delta. Then it says in words what was concluded and what happened on the way.
 
 It imports nothing of the package, and the package uses it as its guard: a study releases a cohort, and names an arm,
-only if this very code agrees. It holds three things: the chain (`broken_link`), what events amount to (`Record`), and
-the theorems (`THEOREMS`), one class each, in plain numbers. It says nothing about how doses are chosen: no theorem
-does. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
+only if this very code agrees. It says nothing about how doses are chosen: no theorem does. To be read in this order:
+the chain (`broken_link`), what events amount to (`Record`), what kinds of readings there are (`Kind`), and the theorems
+(`THEOREMS`), whose lemmas are those of docs/guarantees.md. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 import gc
 import hashlib
 import json
@@ -25,23 +24,22 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
+MOST = 10_000_000  # assignments in one cohort
 NAN = math.nan
-EFFECT, HARM = 0, 1
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
-SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
-VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
-WIDER = [
-    0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)
-]  # bets that squares are small
+FIELDS = {"id", *READINGS, "dose"}, {"id", *READINGS, "dose", "n", *SPREADS}  # of what is told of a subject, of a block
+KINDS = ("created", "opened", "told", "corrected", "voided", "paused", "warned", "resumed", "stopped", "closed",
+         "ended", "assigned", "returned", "adopted", "exported", "imported", "checkpointed", "clock")  # fmt: skip
 
-Came = tuple[float, ...]  # how many readings, sum of effects, sum of harms; and where sigma is not known their squares
+Data = dict[str, Any]
+Came = tuple[float, ...]  # how many readings, sum of effects, sum of harms; and where that counts, how both vary
 Sums = dict[tuple[int, float], Came]  # by arm and dose
 Stakes = Sequence[float | None] | None  # of an arm
 
@@ -50,11 +48,32 @@ class Broken(ValueError):
     """Something that does not follow."""
 
 
-def not_a_number(name: str) -> float:
+def need(holds: Any, *words: Any) -> None:
+    if not holds:
+        raise Broken(" ".join(map(str, words)))
+
+
+def near(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= CLOSE * max(abs(a), abs(b))
+
+
+# The chain
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Broken(f"a name stands twice: {', '.join(name for name, _ in pairs)}")
+    return found
+
+
+def no_number(name: str) -> None:
     raise Broken(f"{name} is no number that a study may hold")
 
 
-QUOTE, DECODE = json.encoder.encode_basestring_ascii, json.JSONDecoder(parse_constant=not_a_number).decode
+QUOTE = json.encoder.encode_basestring_ascii
+DECODE = json.JSONDecoder(object_pairs_hook=once, parse_constant=no_number).decode
 
 
 class Event(NamedTuple):
@@ -79,7 +98,7 @@ class Event(NamedTuple):
 
     def seal(self) -> str:
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        parts = [QUOTE(x) if type(x) is str else "null" if x is None else str(x) for x in self[:-1]]
+        parts = [QUOTE(x) if type(x) is str else "null" if x is None else int.__repr__(x) for x in self[:-1]]
         return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
 
 
@@ -91,19 +110,14 @@ def broken_link(events: Sequence[Event]) -> tuple[int, str] | None:
             return seq, f"event {seq} is missing: number {event.seq} stands in its place"
         if event.prev != hash_:
             return seq, f"event {seq} does not follow the one before it: the hashes differ"
-        if event.seal() != event.hash:
+        try:
+            sealed = event.seal() == event.hash
+        except TypeError:  # neither a text nor a whole number
+            sealed = False
+        if not sealed:
             return seq, f"event {seq} was changed: its content does not have its hash"
         hash_ = event.hash
     return None
-
-
-def need(holds: Any, *words: Any) -> None:
-    if not holds:
-        raise Broken(" ".join(map(str, words)))
-
-
-def near(a: float, b: float) -> bool:
-    return a == b or abs(a - b) <= CLOSE * max(abs(a), abs(b))
 
 
 # What the events amount to
@@ -112,7 +126,7 @@ def near(a: float, b: float) -> bool:
 class Given:
     """A cohort that was released: which subjects get which arm at which dose."""
 
-    def __init__(self, number: int, first: int, data: Mapping[str, Any], seed: int, at: str = "", seq: int = 0,
+    def __init__(self, number: int, first: int, data: Data, seed: int, at: str = "", seq: int = 0,
                  blocks: bool = False):  # fmt: skip
         self.number, self.first, self.seed, self.at, self.seq = number, first, seed, at, seq
         self.dose: list[float] = data["dose"]
@@ -154,6 +168,7 @@ class Record:
         self.other: dict[int, float] = {}  # subject -> the dose given, where it is not the one assigned
         self.block: dict[int, dict[str, float]] = {}  # of a block: n, and how its effects and harms vary
         self.done = 0  # so many cohorts are evidence, one after the other
+        self.changed = 0  # the last event that changed what was told
         self.gone: dict[int, str] = {}  # subject who dropped out -> open, counts (as a reading), replaced
         self.later: dict[int, Given] = {}  # subjects who took over from one who dropped out -> their cohort
         self.paused: list[Event] = []  # since the last resume; empty while running
@@ -173,22 +188,25 @@ class Record:
         self.seq, self.hash = event.seq, event.hash
 
     # One method for each kind of event that changes what is known
-    def _created(self, event: Event, data: dict[str, Any]) -> None:
+    def _created(self, event: Event, data: Data) -> None:
         self.created, self.name, self.setup = event, event.study, data
         self.seed: int = data["seed"]
         need(data["theorem"]["name"] in THEOREMS, "the theorem is not known to this checker:", data["theorem"]["name"])
         self.theorem = self._fresh()
         self.pipeline: int = data.get("pipeline", 1)
-        noise = data["problem"]["noise"]
-        noises = [noise.get(key, noise) for key in READINGS]
-        self.squares = any("guess" in each or each.get("spread") for each in noises)
+        self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
+        ends = [kind.ends for kind in self.theorem.kinds]
+        worst = [ends[0][0], ends[1][1]] if ends[0] and ends[1] else None
+        wrong = data["voids"] == "worst" and worst is not None and data["worst"] != worst
+        need(not wrong, "the worst reading is", worst, "not", data["worst"])
 
-    def _opened(self, event: Event, data: dict[str, Any]) -> None:
+    def _opened(self, event: Event, data: Data) -> None:
         runs = not (self.paused or self.stopped) and self.free
         need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
         blocks = bool(self.setup.get("blocks"))
         given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.at, event.seq, blocks)
-        need(given.size >= 1 and min(given.n) >= 0, "a cohort has at least one assignment")
+        need(1 <= given.size <= MOST and min(given.n) >= 0, "a cohort has at least one assignment, and not too many")
+        self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
         self._more(given.size)
         self.concluded = None
@@ -198,61 +216,60 @@ class Record:
         self.effect.extend([NAN] * count)
         self.harm.extend([NAN] * count)
 
-    def _told(self, event: Event, data: dict[str, Any]) -> None:
-        subject, given = data["id"], self.find(data["id"])
-        effect, harm = data.get("effect"), data.get("harm")
+    def _told(self, event: Event, data: Data) -> None:
+        subject, given, known = data["id"], self.find(data["id"]), self.reading(data["id"])
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
-        need(event.reason is not None or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
-        need(all(map(math.isfinite, data.values())), subject, "has a reading that is not finite")
-        if given.blocks:
-            self._told_block(subject, data)
-        if harm is not None:
-            need(math.isnan(self.harm[subject]), subject, "was told before")
-            self.harm[subject] = harm
-            given.harms -= 1
-        if effect is not None:
-            need(math.isnan(self.effect[subject]), subject, "was told before")
-            self.effect[subject] = effect
-        need(self.harm[subject] == self.harm[subject], subject, "has no harm")  # nan is not itself: not told yet
-        if "dose" in data and data["dose"] != given.dose[given.arm(subject)]:
-            self.other[subject] = data["dose"]
+        fresh = not known or not (known.keys() & data.keys() or ("harm" in known and "dose" in data))
+        need(fresh and ("effect" in data or "harm" in data), subject, "was told before, or tells nothing")
+        self._read(subject, given, data, event.reason is not None)
+        given.harms -= "harm" in data
         if self.complete(subject):
             given.left -= 1
-            if given.closed:
-                self.again(given)  # a late reading of an assignment that had been withdrawn
+            if given.closed:  # a late reading of an assignment that had been withdrawn
+                self.changed = event.seq
+                self.again(given)
             else:
                 self.settle()
 
-    def _told_block(self, subject: int, data: dict[str, Any]) -> None:
-        """A block's n, once and at least 1, and where sigma is not known how its readings vary."""
-        block = self.block.setdefault(subject, {})
-        fresh = {key: data[key] for key in ("n", *SPREADS) if key in data}
-        need(not fresh.keys() & block.keys(), subject, "was told before")
-        block |= fresh
-        need(type(block.get("n")) is int and block["n"] >= 1, subject, "is a block: it needs an n of at least 1")
-        good = all(fresh.get(key, 0.0) >= 0 and (key in fresh or not self.squares or data.get(key[:-7]) is None)
-                   for key in SPREADS)  # fmt: skip
-        need(good, subject, "does not say how its readings vary")
-
-    def _corrected(self, event: Event, data: dict[str, Any]) -> None:
-        subject, given = data["id"], self.find(data["id"])
-        usual = given.dose[given.arm(subject)]
-        was = {"effect": self.effect[subject], "harm": self.harm[subject], "dose": self.other.get(subject, usual)}
-        was |= (block := self.block.get(subject, {}))
-        true = data["was"] and all(was[key] == x for key, x in data["was"].items())
-        need(event.reason and true, "a correction has a reason, and says what was told before")
-        need(self.plausible(data) or data.get("confirmed"), subject, "is not plausible, and nobody confirmed it")
-        need(all(math.isfinite(data.get(key, 0.0)) for key in was), subject, "has a reading that is not finite")
-        block |= {key: data[key] for key in block if key in data}
-        need(block.get("n", 1) >= 1, subject, "is a block: it needs an n of at least 1")
-        self.effect[subject], self.harm[subject], dose = (data.get(key, was[key]) for key in ("effect", "harm", "dose"))
-        self.other.pop(subject, None)
-        if dose != usual:
-            self.other[subject] = dose
+    def _corrected(self, event: Event, data: Data) -> None:
+        subject, given, known = data["id"], self.find(data["id"]), self.reading(data["id"])
+        need(known and subject not in self.gone, subject, "has no reading that could be corrected")
+        known.setdefault("dose", given.dose[given.arm(subject)])
+        new = data.keys() - {"id", "was", "confirmed"}
+        true = new == data["was"].keys() and all(key in known and known[key] == x for key, x in data["was"].items())
+        need(event.reason and new and true, "a correction has a reason, and says what was told before")
+        self.changed = event.seq
+        self._read(subject, given, {key: data[key] for key in ("id", *new)}, bool(data.get("confirmed")))
         if given.closed:
             self.again(given)
 
-    def _voided(self, event: Event, data: dict[str, Any]) -> None:
+    def _read(self, subject: int, given: Given, data: Data, confirmed: bool) -> None:
+        """Put down readings that were told or corrected, and the dose given, if they may be."""
+        for key, x in data.items():
+            if key not in FIELDS[given.blocks] or type(x) not in (int, float) or not math.isfinite(x):
+                raise Broken(f"{subject} has more in it than a reading, or one that is not a finite number: {key}")
+        block = self._read_block(subject, data) if given.blocks else {"n": 1}
+        for values, key, kind in zip((self.effect, self.harm), READINGS, self.theorem.kinds, strict=True):
+            if key in data:
+                values[subject] = data[key]
+            need(kind.possible(values[subject], block["n"]), subject, "has an", key, "that cannot be")
+        need(self.harm[subject] == self.harm[subject], subject, "has no harm")
+        need(confirmed or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
+        if "dose" in data:
+            self.other[subject] = data["dose"]
+            if data["dose"] == given.dose[given.arm(subject)]:
+                del self.other[subject]
+
+    def _read_block(self, subject: int, data: Data) -> dict[str, float]:
+        block = self.block.setdefault(subject, {})
+        block |= {key: data[key] for key in ("n", *SPREADS) if key in data}
+        need(type(block.get("n")) is int and block["n"] >= 1, subject, "is a block: it needs an n of at least 1")
+        for key, of in zip(SPREADS, READINGS, strict=True):
+            none = -1.0 if self.squares and of in data else 0.0  # where sigma is not known it has to be said
+            need(block.get(key, none) >= 0, subject, "does not say how its readings vary")
+        return block
+
+    def _voided(self, event: Event, data: Data) -> None:
         subject = data["id"]
         free = not self.find(subject).closed and math.isnan(self.harm[subject]) and subject not in self.gone
         need(free, subject, "cannot drop out any more")
@@ -265,34 +282,33 @@ class Record:
     def _count_voids(self, effect: float, harm: float) -> None:
         """Those who dropped out count as this reading."""
         for subject in [s for s, how in self.gone.items() if how == "open"]:
-            given = self.find(subject)
-            self.gone[subject], self.effect[subject], self.harm[subject] = "counts", effect, harm
+            given, self.gone[subject] = self.find(subject), "counts"
+            self._read(subject, given, {"effect": effect, "harm": harm}, True)
             given.left, given.harms = given.left - 1, given.harms - 1
         self.settle()
 
-    def _paused(self, event: Event, data: dict[str, Any]) -> None:
+    def _paused(self, event: Event, data: Data) -> None:
         self.paused.append(event)
 
-    def _resumed(self, event: Event, data: dict[str, Any]) -> None:
+    def _resumed(self, event: Event, data: Data) -> None:
         need(self.paused and not self.stopped, "only a pause can be lifted")
         self.paused = []
         if data.get("voids") is not None:
             self._count_voids(data["voids"]["effect"], data["voids"]["harm"])
         for subject in [s for s, how in self.gone.items() if how == "open"]:  # somebody else takes the place
-            given = self.find(subject)
+            given, self.gone[subject] = self.find(subject), "replaced"
             given.later[len(self.harm)], self.later[len(self.harm)] = given.arm(subject), given
-            self.gone[subject] = "replaced"
             self._more(1)
 
-    def _stopped(self, event: Event, data: dict[str, Any]) -> None:
+    def _stopped(self, event: Event, data: Data) -> None:
         self.stopped = event
 
-    def _closed(self, event: Event, data: dict[str, Any]) -> None:
-        need(self.open, "no cohort is open")
+    def _closed(self, event: Event, data: Data) -> None:
+        need(self.open and self.changed > self.open.seq, "a cohort is withdrawn only after a correction")
         self.cohorts[-1].withdrawn = True
         self.settle()
 
-    def _ended(self, event: Event, data: dict[str, Any]) -> None:
+    def _ended(self, event: Event, data: Data) -> None:
         need(not self.paused and not self.stopped, "nothing is concluded in a pause, or after a stop")
         self.concluded = data
 
@@ -316,15 +332,26 @@ class Record:
             return self.cohorts[-1]
         return self.cohorts[bisect_right(self.cohorts, subject, key=lambda given: given.first) - 1]
 
+    def reading(self, subject: int) -> dict[str, float]:
+        """What was told of a subject."""
+        found = dict(self.block.get(subject, ()))
+        if self.effect[subject] == self.effect[subject]:  # nan is not itself: not told yet
+            found["effect"] = self.effect[subject]
+        if self.harm[subject] == self.harm[subject]:
+            found["harm"] = self.harm[subject]
+        if subject in self.other:
+            found["dose"] = self.other[subject]
+        return found
+
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
 
     def count(self) -> int:
         """How many readings there are."""
-        return sum(int(self.block[s]["n"]) if s in self.block else 1
-                   for s in range(1, len(self.harm)) if self.complete(s))  # fmt: skip
+        done = filter(self.complete, range(1, len(self.harm)))
+        return sum(int(self.block[s]["n"]) if s in self.block else 1 for s in done)
 
-    def plausible(self, data: Mapping[str, Any]) -> bool:
+    def plausible(self, data: Data) -> bool:
         """Whether a reading, or the mean of a block, is in the range in which readings are expected."""
         ranges = self.setup["plausible"]
         if not ranges:
@@ -332,47 +359,24 @@ class Record:
         n = data.get("n") or self.block.get(data["id"], {}).get("n", 1)
         return all(low <= data.get(key, n * low) / n <= high for key, (low, high) in ranges.items())
 
-    def sums(self, given: Given) -> Sums:
-        """What came back of a cohort, summed exactly, so that the order in which it came does not matter."""
+    def sums(self, given: Given, harms: bool = False) -> Sums:
+        """What came back of a cohort, summed exactly, so that the order in which it came does not matter; or, where its
+        effects are awaited, its `harms` alone."""
         lists: dict[tuple[int, float], list[int]] = {}
         for subject, arm in given.subjects():
-            if self.complete(subject):
+            if self.complete(subject) or (harms and self.harm[subject] == self.harm[subject]):
                 lists.setdefault((arm, self.other.get(subject, given.dose[arm])), []).append(subject)
-        return {at: self._summed(given, s) for at, s in lists.items()}
+        return {at: self._summed(subjects, given.blocks, harms) for at, subjects in lists.items()}
 
-    def _summed(self, given: Given, subjects: Sequence[int], harm: bool = False) -> Came:
-        """Of these subjects; or of their `harm` alone."""
-        readings = [[0.0 if harm and values is self.effect else values[s] for s in subjects]
-                    for values in (self.effect, self.harm)]  # fmt: skip
-        totals = [math.fsum(x) for x in readings]
-        if given.blocks:
-            blocks = [self.block[s] for s in subjects]  # one: an arm has one block in a cohort
-            spread = [math.fsum(b.get(key, 0.0) for b in blocks) for key in SPREADS] if self.squares else []
-            return sum(int(b["n"]) for b in blocks), *totals, *spread
-        n = len(subjects)
-        spread = [math.fsum((x - total / n) ** 2 for x in each) for each, total in zip(readings, totals, strict=True)]
+    def _summed(self, subjects: Sequence[int], blocks: bool, harms: bool) -> Came:
+        readings = [[0.0] if harms else [self.effect[s] for s in subjects], [self.harm[s] for s in subjects]]
+        n, totals = len(subjects), [math.fsum(x) for x in readings]
+        if blocks:
+            n = sum(int(self.block[s]["n"]) for s in subjects)
+            spread = [math.fsum(self.block[s].get(key, 0.0) for s in subjects) for key in SPREADS]
+        elif self.squares:
+            spread = [math.fsum((x - sum_ / n) ** 2 for x in each) for each, sum_ in zip(readings, totals, strict=True)]
         return n, *totals, *(spread if self.squares else ())
-
-    def harms(self, given: Given) -> Sums:
-        """The same of a cohort whose effects are awaited: its harms, once all of them are in."""
-        lists: dict[tuple[int, float], list[int]] = {}
-        for subject, arm in given.subjects():
-            if self.harm[subject] == self.harm[subject] and self.gone.get(subject, "counts") == "counts":
-                lists.setdefault((arm, self.other.get(subject, given.dose[arm])), []).append(subject)
-        return {at: self._summed(given, s, True) for at, s in lists.items()}
-
-    def pending(self) -> list[Given]:
-        """Cohorts whose harms are in and whose effects are awaited, in their order."""
-        return list(takewhile(lambda given: not given.harms, self.cohorts[self.done :]))
-
-    def ahead(self) -> Theorem:
-        """What is proved with the harms of cohorts whose effects are awaited. Only its doses are used: they rest on
-        harms alone, which count in the order of the cohorts, by stakes that were fixed before."""
-        pending = self.pending()
-        found = copy.deepcopy(self.theorem) if pending else self.theorem
-        for given in pending:
-            found.take(given, self.harms(given))
-        return found
 
     # The evidence
     def _fresh(self) -> Theorem:
@@ -390,8 +394,21 @@ class Record:
 
     def again(self, given: Given) -> None:
         """A reading of a cohort that was closed has changed: fold anew, by the stakes as they were published."""
-        given.came = self.sums(given)
+        given.came, self.concluded = self.sums(given), None
         *_, (_, self.theorem) = self.replay()
+
+    def pending(self) -> list[Given]:
+        """Cohorts whose harms are in and whose effects are awaited, in their order."""
+        return list(takewhile(lambda given: not given.harms, self.cohorts[self.done :]))
+
+    def ahead(self) -> Theorem:
+        """What is proved with the harms of cohorts whose effects are awaited. Only its doses are used: they rest on
+        harms alone, which count in the order of the cohorts, by stakes that were fixed before ("Late effects")."""
+        pending = self.pending()
+        found = copy.deepcopy(self.theorem) if pending else self.theorem
+        for given in pending:
+            found.take(given, self.sums(given, harms=True))
+        return found
 
     def replay(self) -> Iterator[tuple[Given | None, Theorem]]:
         """Each cohort with what was proved before it, by what is known now; at last None and what is proved now."""
@@ -404,18 +421,19 @@ class Record:
                 theorem.take(given)
             elif not given.harms:  # what was known of doses before the next: its effects are awaited
                 ahead = copy.deepcopy(now)
-                ahead.take(given, self.harms(given))
+                ahead.take(given, self.sums(given, harms=True))
         yield None, theorem
 
     def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
         """Why a cohort may not be released now; None where it may."""
-        theorem = self.ahead()
-        theorem.publish(dose, stakes)
+        theorem, last = self.ahead(), self.cohorts[-1].seq if self.cohorts else 0
+        theorem.publish(dose, stakes, anew=self.changed > last)
         return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
 
-    def unfounded(self, ending: Mapping[str, Any]) -> str | None:
+    def unfounded(self, ending: Data) -> str | None:
         """Why an ending does not follow from the readings; None where it does. `out`: after which cohort an arm was."""
         names, kind, winner = [arm["name"] for arm in self.setup["problem"]["arms"]], ending["ending"], ending["winner"]
+        need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
         out = set()
         for given, theorem in self.replay():
             done = given.number - 1 if given else len(self.cohorts)
@@ -423,9 +441,9 @@ class Record:
         if kind not in ("best-arm", "within-tolerance", "all-stopped"):
             return "an arm is named" if winner is not None else None
         left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
-        if kind == "within-tolerance" and winner is not None:
+        if tolerant := kind == "within-tolerance" and winner is not None:
             left = [arm for arm in left if not theorem.out(arm, winner)]
-        if winner in out:
+        if winner in out or (winner is not None and (theorem.harmful if tolerant else theorem.out)(winner)):
             return f"{names[winner]} is named, and was shown not to be the best"
         if winner is None and kind != "all-stopped" and not ending.get("withheld"):
             return "it names no arm"
@@ -434,8 +452,64 @@ class Record:
         return None
 
 
-KINDS = ("created", "opened", "told", "corrected", "voided", "paused", "warned", "resumed", "stopped", "closed",
-         "ended", "assigned", "returned", "adopted", "exported", "imported", "checkpointed", "clock")  # fmt: skip
+# Readings, as theorems take them
+
+SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
+WIDER = [0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)]
+
+
+class Kind:
+    """Effects, or harms: the one place that knows kinds of noise ("Readings" in docs/guarantees.md). `units`: bounded
+    readings are brought to [0, 1], where bets on binary ones hold for them."""
+
+    def __init__(self, noise: Data, arms: int, units: bool):
+        bounded, coin, self.counts = (noise["kind"] == kind for kind in ("bounded", "bernoulli", "poisson"))
+        self.whole = coin or self.counts
+        self.ends = (float(noise["low"]), float(noise["high"])) if bounded else (0.0, 1.0) if coin else None
+        self.low, high = self.ends if self.ends and units else (0.0, 1.0)
+        self.wide = high - self.low
+        self.binary = coin or (bounded and units)
+        self.guessed, self.varying = "guess" in noise, bool(noise.get("spread"))  # how they vary is bet on
+        wide = self.ends[1] - self.ends[0] if self.ends else 0.0
+        known = "about" if self.counts else "guess" if self.guessed else "sigma"
+        self.sigma = 0.5 * wide / self.wide if self.ends else float(noise[known])
+        self.squares = False  # whether bets need no sigma, but squares
+        self.origin = NAN  # from which these are measured: the mean of the first readings
+        self.weight = [0.0 if self.guessed else 1.0] * arms  # for how many readings of this sigma one counts
+        self.seen = [(0.0, 0.0)] * arms  # degrees of freedom, and the squares
+
+    def possible(self, total: float, n: float) -> bool:
+        """Whether n readings can have this sum (nan: it is not known yet)."""
+        if total != total or (self.whole and total % 1):
+            return total != total
+        if self.ends is None:
+            return total >= 0 or not self.counts
+        (low, high), hair = self.ends, CLOSE * n * max(map(abs, self.ends))
+        return n * low - hair <= total <= n * high + hair
+
+    def learn(self, arm: int, n: float, square: float, goal: float) -> None:
+        """An upper bound on a sigma that is not known, by how readings vary within a cohort."""
+        if not self.guessed or n <= 1:
+            return
+        free, q = self.seen[arm] = self.seen[arm][0] + n - 1, self.seen[arm][1] + square
+        rest = [(0.5 * free * math.log1p(2 * g), g * q) for g in WIDER]
+        if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
+            y = descend(y, 3, goal, lambda y: [(e - s * y, -s) for e, s in rest])
+            self.weight[arm] = max(self.weight[arm], self.sigma**2 * y)
+
+    def centred(self, n: float, total: float, square: float) -> tuple[float, float, float]:
+        """n readings, their sum and that of their squares, from the origin."""
+        self.origin = total / n if self.origin != self.origin else self.origin
+        off = total - n * self.origin
+        return n, off, square + off * off / n
+
+    def near(self, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
+        """Bets exp(g a - g^2 a^2/2) on every reading x + a have a mean of at most 1 whatever sigma is. Their logs are
+        concave in x, so least at an end of a cell."""
+        n, total, square = sums
+        ends = [(total - n * z, square - 2 * z * total + n * z * z) for z in (end - self.origin for end in cell)]
+        sizes = [(sign * g / self.sigma, w) for g, w in atoms]
+        return log_sum([min(g * a - 0.5 * g * g * aa for a, aa in ends) + w for g, w in sizes])
 
 
 # The theorems
@@ -448,75 +522,47 @@ class Theorem:
     certified: Callable[[int], float]  # the largest dose of an arm that may be given
     harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
     refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
-    SQUARES = False  # whether it is told how readings vary
+    COUNTS = False  # whether it has bets on counts
     UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
 
-    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
-        self.weight = [[1.0, 1.0] for _ in problem["arms"]]  # how much an effect and a harm of an arm count
-        self.seen = [[[0.0, 0.0], [0.0, 0.0]] for _ in problem["arms"]]  # squares: how many, and their sum
-        noises = [problem["noise"].get(key, problem["noise"]) for key in READINGS]
-        self.guessed, self.units = ["guess" in noise for noise in noises], [(0.0, 1.0)] * 2
-        self.varying = [bool(noise.get("spread")) for noise in noises]  # bounded, and how they vary is bet on
-        if self.UNITS:
-            problem = self.within(problem, noises)
-        self.problem, self.delta = problem, float(problem["delta"])
-        self.arms: list[dict[str, Any]] = problem["arms"]
-        self.d, self.limit = len(self.arms), float(problem["limit"])
-        self.ceiling, self.tolerance = self.limit + problem.get("slack", 0.0), float(problem.get("tolerance", 0.0))
-        noises = [problem["noise"].get(key, problem["noise"]) for key in READINGS]
-        self.binary, self.counts = ([noise["kind"] == kind for noise in noises] for kind in ("bernoulli", "poisson"))
-        self.sigma = [0.5 * (noise["high"] - noise["low"]) if noise["kind"] == "bounded" else 0.5 if binary
-                      else float(noise.get("sigma") or noise.get("guess") or noise["about"])
-                      for noise, binary in zip(noises, self.binary, strict=True)]  # fmt: skip
+    def __init__(self, problem: Data, options: Data):
+        noise, self.d, self.problem = problem["noise"], len(problem["arms"]), problem
+        self.kinds = [Kind(noise.get(key, noise), self.d, self.UNITS) for key in READINGS]
+        self.effect, self.harm = self.kinds
+        guessed, wide = sum(kind.guessed for kind in self.kinds), self.harm.wide
+        need(self.UNITS or not guessed, "this theorem needs a sigma that is known")
+        need(self.COUNTS or not any(kind.counts for kind in self.kinds), "this theorem has no bets on counts")
+        self.delta: float = problem["delta"] * (1 - SIGMA * bool(guessed))
+        self.spread = math.log(len(WIDER) * max(guessed, 1) * self.d / (SIGMA * problem["delta"]))
+        self.limit: float = (problem["limit"] - self.harm.low) / wide
+        self.ceiling = self.limit + problem.get("slack", 0.0) / wide
+        self.tolerance: float = problem.get("tolerance", 0.0) / self.effect.wide
+        self.arms = [{**arm, "lipschitz": arm.get("lipschitz", 1.0) / wide} for arm in problem["arms"]]
 
-    def within(self, problem: Mapping[str, Any], noises: list[Any]) -> dict[str, Any]:
-        """The problem as its evidence has it: bounded readings in [0, 1], where bets on binary ones hold for them, and
-        less delta where sigmas have to be shown."""
-        found = {**problem, "delta": problem["delta"] * (1 - SIGMA * any(self.guessed))}
-        for r, noise in enumerate(noises):
-            for arm in self.weight if self.guessed[r] else ():
-                arm[r] = 0.0
-            if noise["kind"] == "bounded":
-                self.units[r] = noise["low"], (wide := noise["high"] - noise["low"])
-                if r == HARM:
-                    found["limit"] = (problem["limit"] - noise["low"]) / wide
-                    found["arms"] = [{**arm, "lipschitz": arm.get("lipschitz", 1.0) / wide} for arm in problem["arms"]]
-                key = "slack" if r == HARM else "tolerance"
-                found |= {key: problem[key] / wide} if key in problem else {}
-        kinds = [{"kind": "bernoulli"} if noise["kind"] == "bounded" else noise for noise in noises]
-        return found | {"noise": dict(zip(READINGS, kinds, strict=True))}
-
-    def publish(self, dose: Sequence[float], stakes: Sequence[Stakes]) -> None:
-        """A cohort with these doses and stakes is to be released."""
+    def publish(self, dose: Sequence[float], stakes: Sequence[Stakes], anew: bool = True) -> None:
+        """A cohort with these doses and stakes is to be released; `anew`: after a correction."""
 
     def take(self, given: Given, came: Sums | None = None) -> None:
         """What came back of a cohort: first the doses that were given instead of the one assigned, without stakes."""
         came = given.came if came is None else came
         for arm, (main, stakes) in enumerate(zip(given.dose, given.stakes, strict=True)):
             for dose in sorted((a for i, a in came if i == arm), key=lambda a: (a == main, a)):
-                n, *totals = came[arm, dose][:3]
-                scaled = [(x - n * low) / wide for x, (low, wide) in zip(totals, self.units, strict=True)]
-                wide = [q / wide**2 for q, (_, wide) in zip(came[arm, dose][3:], self.units, strict=False)]
-                self.bet(arm, dose, (n, *scaled, *(wide if self.SQUARES else ())), stakes if dose == main else None)
-                self.spread(arm, n, came[arm, dose][3:])
-
-    def spread(self, arm: int, n: float, squares: Sequence[float]) -> None:
-        """Upper bounds on the sigmas that are not known, by how readings vary within a cohort ("Readings" in
-        docs/guarantees.md), and so for how many readings of the guessed sigma one counts."""
-        goal = math.log(len(WIDER) * max(sum(self.guessed), 1) * self.d / (SIGMA / (1 - SIGMA) * self.delta))
-        for r, new in enumerate(squares):
-            if self.guessed[r] and n > 1:
-                add(self.seen[arm][r], (n - 1, new))
-                free, q = self.seen[arm][r]
-                rest = [(0.5 * free * math.log1p(2 * g), g * q) for g in WIDER]
-                if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
-                    y = descend(y, 3, goal, functools.partial(falling, rest))
-                    self.weight[arm][r] = max(self.weight[arm][r], self.sigma[r] ** 2 * y)
+                n, *sums = came[arm, dose]
+                squares = sums[2:] or (0.0, 0.0)
+                scaled = [(x - n * kind.low) / kind.wide for x, kind in zip(sums[:2], self.kinds, strict=True)]
+                scaled += [x / kind.wide**2 for x, kind in zip(squares, self.kinds, strict=True)]
+                self.bet(arm, dose, (n, *scaled), stakes if dose == main else None)
+                for kind, square in zip(self.kinds, squares, strict=True):
+                    kind.learn(arm, n, square, self.spread)
 
     def out(self, arm: int, named: int | None = None) -> bool:
         """Whether it is proved that an arm is not the best, or has no safe dose; or, where another arm is `named`, that
         it is not better than that by more than the tolerance."""
         return (named is None and self.harmful(arm)) or self.refuted(arm, named)
+
+    def goal(self, share: float, each: bool = True) -> float:
+        """The log of a wealth that is reached with probability at most a share of delta: of `each` arm, or of all."""
+        return math.log((self.d if each else 1) / (share * self.delta))
 
     def largest(self, arm: int) -> float:
         it = self.arms[arm]
@@ -543,15 +589,17 @@ class Theorem:
         return f"{here} is not certified: {most:.9g} is the largest dose that the readings before it allow"
 
 
-class Shown(NamedTuple):
-    """Means of one arm at one dose; harm is within `radius` of the truth, the effect within `error`."""
+class Stage(NamedTuple):
+    """Pulls of one arm at one dose: how many there will be and are; if that is all, harm is within `radius` of the
+    truth, the effect within `error`."""
 
     dose: float
-    n: int
-    effect: float
-    harm: float
-    radius: float
-    error: float
+    want: int
+    n: float = 0
+    effect: float = 0.0  # means, as is the harm
+    harm: float = 0.0
+    error: float = math.inf
+    radius: float = math.inf
 
 
 class Staged(Theorem):
@@ -559,35 +607,30 @@ class Staged(Theorem):
 
     By Hoeffding a mean of n readings is within sigma sqrt(2 log(8 w t^2/delta)/n) of the truth, where the statements of
     all numbers t hold together with probability 1 - delta; n is fixed before they come, so other doses and more pulls
-    than were asked for are set aside. A number that is used again (after a correction) replaces what had it before.
+    than were asked for are set aside. Only after a correction may a number be used again, for what had it before.
     """
 
     UNITS = False
     lower: Callable[[int], float]  # bounds on the value of an arm
     upper: Callable[[int], float]
 
-    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+    def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
-        self.shown: dict[tuple[int, int], Shown] = {}  # by number and arm
-        self.part: dict[tuple[int, int], tuple[float, float, float, float]] = {}  # a stage that is under way
+        self.stages: dict[tuple[int, int], Stage] = {}  # by number and arm
         self.union = self.d if problem["shape"] == "linear" else 1
 
-    def publish(self, dose: Sequence[float], stakes: Sequence[Any]) -> None:
+    def publish(self, dose: Sequence[float], stakes: Sequence[Any], anew: bool = True) -> None:
         staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
         need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
         numbers = staked[1::2]
         need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
-        first = min(numbers, default=math.inf)
-        self.shown = {
+        first, old = min(numbers, default=math.inf), self.stages
+        self.stages = {  # of a stage that was begun anew nothing is kept
             (number, arm): x
-            for (number, arm), x in self.shown.items()
-            if number < first or (stakes[arm] == [x.n, number] and x.dose == dose[arm])
+            for (number, arm), x in old.items()
+            if (x.n == x.want and number < first) or (stakes[arm] == [x.want, number] and x.dose == dose[arm])
         }
-        self.part = {  # of a stage that was begun anew nothing is kept
-            (number, arm): x
-            for (number, arm), x in self.part.items()
-            if stakes[arm] and stakes[arm][1] == number and x[0] == dose[arm]
-        }
+        need(anew or len(self.stages) == len(old), "a number is used once, and a stage goes on to its end")
 
     def take(self, given: Given, came: Sums | None = None) -> None:
         if not given.withdrawn:  # a stage is whole or nothing
@@ -596,19 +639,15 @@ class Staged(Theorem):
     def bet(self, arm: int, dose: float, came: Came, stakes: Any) -> None:
         if stakes is None:
             return
-        (want, number), (more, effect, harm) = stakes, came
-        _, had, *sums = self.part.get((number, arm), (dose, 0, 0.0, 0.0))
-        n, effect, harm = had + more, sums[0] + effect, sums[1] + harm
-        if n < want:
-            self.part[number, arm] = dose, n, effect, harm
-        elif n == want:
+        (want, number), (more, *sums) = stakes, came
+        was = self.stages.get((number, arm), Stage(dose, want))
+        if (n := was.n + more) <= want:
+            effect, harm = ((had * was.n + x) / n for had, x in zip((was.effect, was.harm), sums, strict=False))
             unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / want)
-            error, radius = (sigma * unit for sigma in self.sigma)
-            self.shown[number, arm] = Shown(dose, want, effect / want, harm / want, radius, error)
-            self.part.pop((number, arm), None)
+            self.stages[number, arm] = Stage(dose, want, n, effect, harm, *(kind.sigma * unit for kind in self.kinds))
 
-    def of(self, arm: int) -> list[Shown]:
-        return [x for (_, i), x in self.shown.items() if i == arm]
+    def of(self, arm: int) -> list[Stage]:
+        return [x for (_, i), x in self.stages.items() if i == arm and x.n == x.want]
 
     def refuted(self, arm: int, named: int | None) -> bool:
         others = [named] if named is not None else [i for i in range(self.d) if i != arm]
@@ -648,7 +687,7 @@ class SafeBAIMonotonic(Staged):
     def certified(self, arm: int, ceiling: float | None = None) -> float:
         it, most = self.arms[arm], self.ceiling if ceiling is None else ceiling
         room = [(x.dose, most - x.harm - x.radius) for x in self.of(arm)]
-        found = [dose + left / it.get("lipschitz", 1.0) for dose, left in room if left >= 0]
+        found = [dose + left / it["lipschitz"] for dose, left in room if left >= 0]
         return self.rounded(arm, min(max([it["start"], *found]), self.largest(arm)))
 
     def lower(self, arm: int) -> float:
@@ -691,6 +730,7 @@ RAISED = mixture(1.6, 1.8, 6, 12, 0, 0.15, 0.0)
 CALM = mixture(2.8, 2.0, 3, 6, 0, 0.1, 0.02)
 NEAR = mixture(1.2, 2.0, 3, 7, 1, 0.12, 0.03)
 APART = mixture(0.8, 2.0, 5, 6, 2, 0.12, 0.04)
+VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
 
 
 def log_sum(logs: Sequence[float]) -> float:
@@ -728,12 +768,12 @@ def everywhere(goal: float, marks: Sequence[float], total: Callable[[float, floa
     return True
 
 
-def descend(
-    x: float, steps: int, goal: float, of: Callable[[float], list[tuple[float, float]]],
-    least: float = -math.inf, most: float = math.inf,
-) -> float:  # fmt: skip
+Lines = Callable[[float], list[tuple[float, float]]]  # of a number: logs, and their derivatives
+
+
+def descend(x: float, steps: int, goal: float, of: Lines, least: float = -math.inf, most: float = math.inf) -> float:
     """Newton's method towards where the log of a sum of exponentials is the goal. The sum is convex, so that from
-    outside it never passes that place, and may be stopped early. `of` gives logs and their derivatives."""
+    outside it never passes that place, and may be stopped early."""
     for _ in range(steps):
         found = of(x)
         total = log_sum([e for e, _ in found])
@@ -742,19 +782,17 @@ def descend(
     return x
 
 
-def falling(rest: Sequence[tuple[float, float]], y: float) -> list[tuple[float, float]]:
-    """Lines that fall, and their slopes."""
-    return [(e - s * y, -s) for e, s in rest]
-
-
 def rate(n: float, total: float, goal: float, sign: int, atoms: Atoms) -> float:
     """A bound on the mean of n binary readings: from below, or from above if sign is -1."""
     rest = [(math.exp(sign * g) - 1, w + sign * g * total) for g, w in atoms]
     ends = [(math.exp((e - goal) / n) - 1) / c for c, e in rest]
     p = max(0.0, *ends) if sign > 0 else min(1.0, *ends)
-    return descend(
-        p, 2, goal, lambda p: [(e - n * math.log(1 + p * c), -n * c / (1 + p * c)) for c, e in rest], 0.0, 1.0
-    )
+    return descend(p, 2, goal, lambda p: [(e - n * math.log(1 + p * c), -n * c / (1 + p * c)) for c, e in rest], 0.0, 1)
+
+
+def tight(q: float) -> float:
+    """The sigma of a binary reading whose mean is q or less (Kearns and Saul)."""
+    return math.sqrt((1 - 2 * q) / (2 * math.log((1 - q) / q)))
 
 
 def add(sums: list[float], more: Iterable[float]) -> None:
@@ -763,16 +801,16 @@ def add(sums: list[float], more: Iterable[float]) -> None:
 
 
 class SurefootLinear(Theorem):
-    """Theorem 1 of docs/guarantees.md, whose lemmas are named here. Doses are in units of the start dose, readings in
-    units of their sigma: an arm's effect has mean theta a, its harm mu a. Stakes of an arm: `own`, `led`, and one for
-    each arm's claim. Shares of delta: doses 0.3, stops 0.05, verdict 0.65."""
+    """Theorem 1. Doses are in units of the start dose, readings in units of their sigma: an arm's effect has mean
+    theta a, its harm mu a. Stakes of an arm: `own`, `led`, and one for each arm's claim. Shares of delta: doses 0.3,
+    stops 0.05, verdict 0.65."""
 
     OWN, LED, SHARED = 0, 1, 2  # and on
 
-    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+    def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
-        self.sy, self.sz = self.sigma
-        if self.binary[HARM] and self.limit < 0.499:
+        self.sy, self.sz = self.effect.sigma, self.harm.sigma
+        if self.harm.binary and self.limit < 0.499:
             self.sz = tight(self.limit)
         self.top = self.limit / self.sz
         self.shift = self.tolerance * self.sz / (self.limit * self.sy)
@@ -790,8 +828,8 @@ class SurefootLinear(Theorem):
         """Lemma 1. Only pulls at a dose that was certified before them are bet on, and only with a stake above 0."""
         if not 0 < dose <= self.largest(arm) * (1 + CLOSE):
             return
-        a, (n, effect, harm) = dose / self.arms[arm]["start"], came
-        share, least = self.weight[arm][HARM], min(self.weight[arm])
+        a, (n, effect, harm, *_) = dose / self.arms[arm]["start"], came
+        share, least = self.harm.weight[arm], min(kind.weight[arm] for kind in self.kinds)
         add(self.data[arm], (n, n * a, harm, share * n * a * a, share * a * harm / self.sz))
         staked = [x if x is not None and 1e-50 < x < 1e50 else 0.0 for x in stakes or ()]
         for k, stake in enumerate(staked if dose <= self.safe[arm] * (1 + CLOSE) else ()):
@@ -803,19 +841,17 @@ class SurefootLinear(Theorem):
 
     def certify(self, arm: int) -> None:
         """Lemma 2: bounds on the slope of the harm. What was shown once stays shown."""
-        high, low = (math.log(self.d / (share * self.delta)) for share in (0.3, 0.05))
+        high, low = self.goal(0.3), self.goal(0.05)
         n, dose, total, v, z = self.data[arm]
         if v <= 0:
             return
-        if self.binary[HARM]:
+        if self.harm.binary:
             upper, lower = rate(n, total, high, -1, LOWERED), rate(n, total, low, 1, RAISED)
             upper, lower = (x * n / dose / self.sz for x in (upper, lower))
         else:
-            qs = [(r, r - r * r / 2, w) for r, w in SHORTFALL]
-            m = min((r * z + math.sqrt((r * z) ** 2 + 4 * v * q * (high - w))) / (2 * v * q) for r, q, w in qs)
-            upper = descend(
-                m, 2, high, lambda m: [(m * (m * v * q - r * z) + w, 2 * m * v * q - r * z) for r, q, w in qs]
-            )
+            qs = [(r * z, v * (r - r * r / 2), w) for r, w in SHORTFALL]
+            m = min((b + math.sqrt(b * b + 4 * c * (high - w))) / (2 * c) for b, c, w in qs)
+            upper = descend(m, 2, high, lambda m: [(m * (m * c - b) + w, 2 * m * c - b) for b, c, w in qs])
             rest = [(g, w - 0.5 * g * g * v * self.top**2) for g, w in ANY]
             u = min((low - e) / g for g, e in rest)
             lower = (z - descend(u, 1, low, lambda u: [(g * u + e, g) for g, e in rest]) / self.top) / v
@@ -831,7 +867,7 @@ class SurefootLinear(Theorem):
     def refuted(self, arm: int, named: int | None) -> bool:
         """Lemma 6: the wealth against the claim of an arm is 1/(0.65 delta) at every bar u from 0 to 1."""
         marks = [self.shift / (1 + self.shift), 1.0]
-        return everywhere(math.log(1 / (0.65 * self.delta)), marks, lambda x, y: self.wealth(arm, x, y, named))
+        return everywhere(self.goal(0.65, each=False), marks, lambda x, y: self.wealth(arm, x, y, named))
 
     def wealth(self, k: int, low: float, high: float, named: int | None) -> float:
         """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high."""
@@ -840,35 +876,30 @@ class SurefootLinear(Theorem):
         for j in range(self.d):
             led, theirs = self.bets[j][self.LED], self.bets[j][self.SHARED + k]
             if j != k and led[0] > 0:
-                ends = self.lowered(low), self.lowered(high) if j == named else high
+                ends = (self.lowered(low), self.lowered(high)) if j == named else (low, high)
                 capped = bool(self.arms[j].get("levels")) or self.safe[j] >= self.largest(j)
                 reach = (self.safe[j] if capped else self.largest(j)) / self.arms[j]["start"]
-                up, v = up + self.over(*ends, theirs, reach, capped), v + theirs[0]
-                ups += self.above(led, *ends, reach, capped)
+                up, v = up + min(self.sides(theirs, *ends, reach, 1)[capped:]), v + theirs[0]
+                ups += min(self.logs(led, *ends, reach, 1)[capped:])
         start, most = self.arms[k]["start"], self.largest(k)
         share, reach = 1.0 if most <= start else 0.2 if math.isfinite(most) else 0.0, self.unsafe[k] / start
-        line, cap = self.under(low, high, mine, reach)
-        shared = either(log_mixture(up + line, v, TOGETHER), log_mixture(up + cap, v, TOGETHER), share)
-        line, cap = self.under(low, high, own, reach)
-        cap = self.ratio(own, low, reach, -1) if self.binary[EFFECT] else log_mixture(cap, own[0], CONTRAST)
-        return either(ups + either(log_mixture(line, own[0], CONTRAST), cap, share), shared, 0.25)
+        line, cap = (log_mixture(up + down, v, TOGETHER) for down in self.sides(mine, low, high, reach, -1))
+        alone = either(*self.logs(own, low, high, reach, -1), share)
+        return either(ups + alone, either(line, cap, share), 0.25)
 
-    def above(self, bets: Sequence[float], low: float, high: float, reach: float, capped: bool) -> float:
-        """Log of the wealth from bets with the pulls of an arm that leads, that its value is above."""
-        if not self.binary[EFFECT]:
-            return log_mixture(self.over(low, high, bets, reach, capped), bets[0], CONTRAST)
-        cap = self.ratio(bets, high, reach, 1)
-        return cap if capped else min(cap, log_mixture(self.cone(low, high, bets[1], bets[2]), bets[0], CONTRAST))
+    def sides(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
+        """Lemma 4: the least evidence over a cell of bars that a value is above (below), by both of its readings, and
+        by its effect alone."""
+        r, at = self.shrink(high), self.height(high if sign > 0 else low)
+        return self.cone(low, high, sign * bets[1], sign * bets[2]), sign * (bets[1] - bets[3] * at / reach) / r
 
-    def over(self, low: float, high: float, bets: Sequence[float], reach: float, capped: bool) -> float:
-        """Lemma 4: the least evidence over a cell of bars that a value is above."""
-        cap = (bets[1] - bets[3] * self.height(high) / reach) / self.shrink(high)
-        return cap if capped else min(cap, self.cone(low, high, bets[1], bets[2]))
-
-    def under(self, low: float, high: float, bets: Sequence[float], reach: float) -> tuple[float, float]:
-        """The same that a value is below, by its two readings and by its effect alone."""
-        cap = (bets[3] * self.height(low) / reach - bets[1]) / self.shrink(high)
-        return self.cone(low, high, -bets[1], -bets[2]), cap
+    def logs(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
+        """Logs of the wealth from these; of binary effects alone by their likelihood ratios."""
+        line, cap = (log_mixture(s, bets[0], CONTRAST) for s in self.sides(bets, low, high, reach, sign))
+        if self.effect.binary:
+            (n, dose, total), at = bets[4:], self.height(high if sign > 0 else low) * self.sy
+            cap = log_odds(total, n, dose / max(n, 1.0) * at / reach, sign, TILT)
+        return line, cap
 
     def cone(self, low: float, high: float, y: float, z: float) -> float:
         """The least over a cell of (1 - u) y - u z in units of its noise: at an end or, of independent readings, in
@@ -890,17 +921,18 @@ class SurefootLinear(Theorem):
 
     def shrink(self, high: float) -> float:
         """The sigma of a binary effect at bars up to `high`, in units of 1/2 (lemma 3)."""
-        return tight(min(max(self.height(high) * self.sy, 1e-12), 0.499)) / self.sy if self.binary[EFFECT] else 1.0
-
-    def ratio(self, bets: Sequence[float], u: float, reach: float, sign: int) -> float:
-        """Log of the wealth from likelihood ratios of binary effects against the bar at u."""
-        n, dose, total = bets[4:]
-        return log_odds(total, n, dose / max(n, 1.0) * self.height(u) * self.sy / reach, sign, TILT)
+        return tight(min(max(self.height(high) * self.sy, 1e-12), 0.499)) / self.sy if self.effect.binary else 1.0
 
 
-def tight(q: float) -> float:
-    """The sigma of a binary reading whose mean is q or less (Kearns and Saul)."""
-    return math.sqrt((1 - 2 * q) / (2 * math.log((1 - q) / q)))
+class Rung(NamedTuple):
+    """What was bet on an arm at one dose: logs of wealth that harm is over the limit and under it, and the sums of bets
+    that the effect is below a value and above it (of weight^2, weight, weight * effect; what else `wager` takes)."""
+
+    dose: float
+    over: float
+    under: float
+    below: Sequence[float]
+    above: Sequence[float]
 
 
 class Joint(Theorem):
@@ -910,70 +942,71 @@ class Joint(Theorem):
     be above the limit, and above b the effect to be below x. `above`, that it is above x: up to b the effect is bet to
     be above x, and above b harm to be below the limit."""
 
+    COUNTS = True
     SHARE: float  # of delta, for the verdict
-    origin: list[float]  # from which readings are measured in sums of squares
     prior: Atoms  # of the bets on effects
-    below: Callable[[int, float, float], float]  # at no x from the first number to the second is it less than this
-    above: Callable[[int, float, float], float]
-    means: Callable[[], list[float]]  # of effects that were bet on: x that are worth a look
+    ladder: Callable[[int], list[Rung]]  # of an arm, by rising doses
+    cuts: Callable[[int, list[Rung]], Sequence[int]]  # how many rungs may be up to b
+    below: Callable[[int, list[Rung], float, float], float]  # at no x between these two is it less
 
     def refuted(self, arm: int, named: int | None) -> bool:
         """The bets that an arm's value is below x, and those of others above x (above x - the tolerance, of the one to
         be named), come to 1/(share delta) at every x. The former rise with x, the others fall."""
+        ladders = [self.ladder(j) for j in range(self.d)]
 
         def total(low: float, high: float) -> float:
             shifts = [self.tolerance if j == named else 0.0 for j in range(self.d)]
-            ups = [self.above(j, high - shift, low - shift) for j, shift in enumerate(shifts) if j != arm]
-            return self.below(arm, low, high) + math.fsum(ups)
+            ups = [self.above(j, ladders[j], high - x, low - x) for j, x in enumerate(shifts) if j != arm]
+            return self.below(arm, ladders[arm], low, high) + math.fsum(ups)
 
-        ends = [0.0, 1.0] if self.binary[EFFECT] else [-1e60 * (not self.counts[EFFECT]), 1e60]  # as good as infinite
-        return everywhere(math.log(1 / (self.SHARE * self.delta)), [*ends, *self.means()], total)
+        sums = [x for rungs in ladders for rung in rungs for x in (rung.below, rung.above) if x[1] > 0]
+        ends = [0.0, 1.0] if self.effect.binary else [0.0 if self.effect.counts else -1e60, 1e60]  # as good as infinite
+        return everywhere(self.goal(self.SHARE, each=False), [*ends, *(x[2] / x[1] for x in sums)], total)
 
-    def wager(self, reading: int, sums: Sequence[float], x: float, sign: int, atoms: Atoms, y: float) -> float:
-        """Log of the wealth of bets that a mean is above x (below it), or above all numbers from y to x (below those
-        from x to y). Sums of weight^2, weight, weight * reading."""
-        v, w, total, *square = sums
-        if self.binary[reading] and not self.varying[reading]:
-            return log_odds(total, v, x, sign, atoms)
-        if self.binary[reading]:  # half of the stake is on bets that learn how bounded readings vary
-            bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
-            return either(log_odds(total, v, x, sign, atoms), log_sum(bets) - math.log(len(VARY)), 0.5)
-        if self.counts[reading]:  # likelihood ratios of means e^g times higher (lower)
-            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
-        s, far = self.sigma[reading], log_mixture(sign * (total - x * w) / self.sigma[reading], v, atoms)
-        if not self.SQUARES or not self.guessed[reading] or (reading == EFFECT and "tolerance" in self.problem):
-            return far
-        # exp(g a - g^2 a^2/2) for every reading x + a has a mean of at most 1 whatever sigma is; its log is concave in
-        # x, so least at an end
-        (n, t, q), ends = square[1:], [z - self.origin[reading] for z in (x, y)]
-        lines = [[(sign * g * (t - n * z) / s - 0.5 * (g / s) ** 2 * (q - 2 * z * t + n * z * z)) for z in ends]
-                 for g, _ in atoms]  # fmt: skip
-        return either(log_sum([min(two) + w for two, (_, w) in zip(lines, atoms, strict=True)]), far, 0.1)
+    def above(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
+        return min(
+            math.fsum(rung.under for rung in rungs[c:]) + self.effects([rung.above for rung in rungs[:c]], x, y, 1)
+            for c in self.cuts(arm, rungs)
+        )
 
-    def effects(self, parts: Sequence[Sequence[float]], x: float, sign: int, y: float) -> float:
-        """The same of the effects of several doses together."""
+    def effects(self, parts: Sequence[Sequence[float]], x: float, y: float, sign: int) -> float:
+        """Log of the wealth of bets on the effects at several doses together, that their mean is above x (below it)."""
         pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 7
-        return self.wager(EFFECT, pooled, x, sign, self.prior, y)
+        return self.wager(self.effect, pooled, (x, y), sign, self.prior)
+
+    def wager(self, kind: Kind, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
+        """That a mean is above all numbers of a cell (below them), whose first end is the one where bets that are
+        monotone are least."""
+        (v, w, total, *square), x = sums, cell[0]
+        if kind.counts:  # likelihood ratios of means e^g times higher (lower)
+            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
+        if not kind.binary:
+            far = log_mixture(sign * (total - x * w) / kind.sigma, v, atoms)
+            return either(kind.near(square[1:], cell, sign, atoms), far, 0.1) if kind.squares else far
+        odds = log_odds(total, v, x, sign, atoms)
+        if not kind.varying:
+            return odds
+        bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
+        return either(odds, log_sum(bets) - math.log(len(VARY)), 0.5)
 
 
 class SurefootMonotonic(Joint):
-    """Theorem 2 of docs/guarantees.md. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for
-    the verdict, and the sizes of its bets on the effect, below and above. Shares of delta: climb 0.35, verdict 0.53,
-    stops 0.04."""
+    """Theorem 2. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for the verdict, and the
+    sizes of its bets on the effect, below and above. Shares of delta: climb 0.35, verdict 0.53, stops 0.04."""
 
     RUNGS, SHARE = 32, 0.53
 
-    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+    def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
         self.base: list[float] = [arm["start"] for arm in self.arms]
         self.step = [(self.largest(i) - arm["start"]) / self.RUNGS for i, arm in enumerate(self.arms)]
         self.rungs = [[0.0] * self.RUNGS for _ in self.arms]  # logs of wealth
-        # by dose: logs of wealth that harm is above the limit, and below it while leading; then the sums of bets that
-        # the effect is below, and above while leading
-        self.at: list[dict[float, tuple[list[float], list[float], list[float]]]] = [{} for _ in self.arms]
+        self.at: list[dict[float, tuple[list[float], ...]]] = [
+            {} for _ in self.arms
+        ]  # dose -> over and under, below, above
         if all(arm["start"] >= self.largest(i) for i, arm in enumerate(self.arms)):  # nothing is climbed
             self.SHARE = 0.88
-        self.prior = TILT if self.binary[EFFECT] or self.counts[EFFECT] else GAP
+        self.prior = TILT if self.effect.binary or self.effect.counts else GAP
 
     def certified(self, arm: int) -> float:
         return self.rounded(arm, self.base[arm])
@@ -986,16 +1019,16 @@ class SurefootMonotonic(Joint):
 
     def harm_bet(self, came: Came, bound: float, guess: float | None, sign: int) -> float:
         """Log of the wealth from one bet that mean harm is above (or below) `bound`, by a guess made beforehand."""
-        (n, _, total), s = came, self.sigma[HARM]
+        n, total, s = came[0], came[2], self.harm.sigma
         if guess is None:
             return 0.0
-        if self.counts[HARM]:
+        if self.harm.counts:
             bound = 1e-3 * s if sign > 0 and bound <= 0 else bound
             if bound <= 0 or sign * (guess - bound) <= 0:
                 return 0.0
             q = max(guess, 0.5 * bound)
             return total * math.log(q / bound) - n * (q - bound)
-        if not self.binary[HARM]:
+        if not self.harm.binary:
             stake = max(sign * (guess - bound), 0.0) / s**2
             return stake * sign * (total - n * bound) - 0.5 * (stake * s) ** 2 * n
         bound = 1e-3 if sign > 0 and bound <= 0 else 1 - 1e-3 if sign < 0 and bound >= 1 else bound
@@ -1010,13 +1043,12 @@ class SurefootMonotonic(Joint):
         if reach is not None and 1e-150 < reach < 1e150 and self.step[arm] > 1e-150:
             finer = min(max(math.floor(math.log2(self.RUNGS * self.step[arm] / reach)), -1), 60)
             self.regrid(arm, 0, 0.5**finer)
-        rungs, top, slope = self.rungs[arm], self.largest(arm), self.arms[arm].get("lipschitz", 1.0)
+        rungs, top, slope = self.rungs[arm], self.largest(arm), self.arms[arm]["lipschitz"]
         for j in range(self.RUNGS):
             rung = top if j == self.RUNGS - 1 else min(self.base[arm] + self.step[arm] * (j + 1), top)
-            rungs[j] += self.weight[arm][HARM] * self.harm_bet(
-                came, self.ceiling - slope * max(rung - dose, 0.0), guess, -1
-            )
-        goal = math.log(self.d / (0.35 * self.delta))
+            bound = self.ceiling - slope * max(rung - dose, 0.0)
+            rungs[j] += self.harm.weight[arm] * self.harm_bet(came, bound, guess, -1)
+        goal = self.goal(0.35)
         passed = next((j for j, x in enumerate(rungs) if not x >= goal), self.RUNGS)
         self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
         self.regrid(arm, passed, 1.0)
@@ -1025,76 +1057,65 @@ class SurefootMonotonic(Joint):
         """A new rung takes the wealth of the old one at or above it, or the least where there are two; the last one,
         at the largest dose, the least of all."""
         old, last = self.rungs[arm], self.RUNGS - 1
-        new = [old[min(passed + math.floor(j * times), last)] for j in range(self.RUNGS)]
-        if times > 1:
-            new = [min(x, old[min(passed + math.ceil((j + 1) * times) - 1, last)]) for j, x in enumerate(new)]
-        if times != 1:
-            new[last] = min(old)
+        ends = [(math.floor(j * times), math.ceil((j + 1) * times) - 1) for j in range(self.RUNGS)]
+        new = [min(old[min(passed + k, last)] for k in cell) for cell in ends]
+        new[last] = min(old) if times != 1 else new[last]
         self.rungs[arm], self.step[arm] = new, self.step[arm] * times
 
     def record(self, arm: int, dose: float, came: Came, guess: float | None, *sizes: float | None) -> None:
         """Lemma 5: the bets that these pulls make in the verdict."""
-        n, effect, _ = came
         below, above = (x if x is not None and 1e-60 < x < 1e60 else 0.0 for x in sizes)
-        weight, share = self.weight[arm]
-        over, under = (share * self.harm_bet(came, self.limit, guess, sign) for sign in (1, -1))
-        if self.arms[arm].get("levels") and dose not in self.arms[arm]["levels"]:
-            under = 0.0  # between levels a dose above the largest safe one may be safe too
+        over, under = (self.harm.weight[arm] * self.harm_bet(came, self.limit, guess, sign) for sign in (1, -1))
+        levels = self.arms[arm].get("levels")
+        if not above or (levels and dose not in levels):
+            under = 0.0  # it does not lead; or between levels a dose above the largest safe one may be safe too
         harms, *effects = self.at[arm].setdefault(dose, ([0.0] * 2, [0.0] * 3, [0.0] * 3))
-        add(harms, (over, under if above else 0.0))
+        add(harms, (over, under))
         for size, sums in zip((below, above), effects, strict=True):
-            size = float(size > 0) if self.binary[EFFECT] else size
-            add(sums, (weight * n * size**2, weight * n * size, weight * size * effect))
+            size = float(size > 0) if self.effect.binary or self.effect.counts else size
+            add(sums, (self.effect.weight[arm] * x for x in (came[0] * size**2, came[0] * size, size * came[1])))
 
     def harmful(self, arm: int) -> bool:
-        over = [bets[0][0] for dose, bets in self.at[arm].items() if dose <= self.arms[arm]["start"]]
-        return sum(over) >= math.log(self.d / (0.04 * self.delta))
+        over = [rung.over for rung in self.ladder(arm) if rung.dose <= self.arms[arm]["start"]]
+        return sum(over) >= self.goal(0.04)
 
-    def means(self) -> list[float]:
-        return [s[2] / s[1] for at in self.at for bets in at.values() for s in bets[1:] if s[1] > 0]
+    def ladder(self, arm: int) -> list[Rung]:
+        return [Rung(dose, over, under, *sums) for dose, ((over, under), *sums) in sorted(self.at[arm].items())]
 
-    def below(self, arm: int, x: float, y: float) -> float:
-        doses, bets = self.by_dose(arm)
-        found = [  # b is from dose c - 1 to below dose c
-            math.fsum(bet[0][0] for bet in bets[:c]) + self.effects([bet[1] for bet in bets[c:]], x, -1, y)
-            for c in range(len(bets) + 1)
+    def cuts(self, arm: int, rungs: list[Rung]) -> list[int]:
+        start = self.arms[arm]["start"]
+        return [c for c in range(len(rungs) + 1) if c == len(rungs) or rungs[c].dose > start]
+
+    def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
+        found = [  # b is from rung c - 1 to below rung c
+            math.fsum(rung.over for rung in rungs[:c]) + self.effects([rung.below for rung in rungs[c:]], x, y, -1)
+            for c in range(len(rungs) + 1)
         ]
         least, levels, top = list(found), self.arms[arm].get("levels") or (), self.largest(arm)
-        for c, (dose, after) in enumerate(pairwise([*doses, math.inf]), 1):
+        for c, (dose, after) in enumerate(pairwise([*(rung.dose for rung in rungs), math.inf]), 1):
             if dose >= top or dose in levels:  # b may be this very dose: half and half
                 least[c] = either(found[c], found[c - 1], 0.5) if self.arms[arm]["start"] < top else found[c - 1]
                 if any(dose < a < after for a in levels):  # or another
                     least[c] = min(least[c], found[c])
-        return min(y for c, y in enumerate(least) if c == len(doses) or doses[c] > self.arms[arm]["start"])
-
-    def above(self, arm: int, x: float, y: float) -> float:
-        doses, bets = self.by_dose(arm)
-        return min(
-            math.fsum(bet[0][1] for bet in bets[c:]) + self.effects([bet[2] for bet in bets[:c]], x, 1, y)
-            for c in range(len(bets) + 1)
-            if c == len(bets) or doses[c] > self.arms[arm]["start"]
-        )
-
-    def by_dose(self, arm: int) -> tuple[list[float], list[Any]]:
-        doses = sorted(self.at[arm])
-        return doses, [self.at[arm][a] for a in doses]
+        return min(least[c] for c in self.cuts(arm, rungs))
 
 
 class SurefootLevels(Joint):
-    """Theorem 3 of docs/guarantees.md. Doses are the places of levels: 0, 1, and so on. Stakes of an arm, above 0 where
-    its readings make a bet: that harm is below the ceiling (calm), below the limit (low), above it (high), that the
-    effect is below x, above x. Shares of delta: calm 0.1, good 0.05, over 0.05, verdict 0.8."""
+    """Theorem 3. Doses are the places of levels: 0, 1, and so on. Stakes of an arm, above 0 where its readings make a
+    bet: that harm is below the ceiling (calm), below the limit (low), above it (high), that the effect is below x,
+    above x. Shares of delta: calm 0.1, good 0.05, over 0.05, verdict 0.8."""
 
-    SHARE, prior, SQUARES = 0.8, APART, True
+    SHARE, prior = 0.8, APART
 
-    def __init__(self, problem: Mapping[str, Any], options: Mapping[str, Any]):
+    def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
         places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
         self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
+        for kind in self.kinds:  # not monotone in x, as bets have to be with a tolerance
+            kind.squares = kind.guessed and (kind is self.harm or "tolerance" not in problem)
         # by level and stake: n, n, sum, as they count; squares from what was expected; n, sum and squares from the
         # origin. By level: all that was read
         self.bets = [[[[0.0] * 7 for _ in range(5)] for _ in x] for x in places]
-        self.origin = []
         self.read = [[[0.0] * 3 for _ in x] for x in places]
         self.low, self.high = ([[0.0] * len(x) for x in places] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
@@ -1109,64 +1130,54 @@ class SurefootLevels(Joint):
         the last down, by the bets at and below each. What was shown once stays shown."""
         if dose not in self.arms[arm]["levels"]:
             return
-        read, (n, *totals), squares = self.read[arm][int(dose)], came[:3], came[3:] or (0.0, 0.0)
-        # around the mean so far of the level, which was known before
-        square = [
-            q + n * (x / n - (had + 0.5) / (read[0] + 1)) ** 2
-            for q, x, had in zip(squares, totals, read[1:], strict=True)
-        ]
+        read, n, totals = self.read[arm][int(dose)], came[0], came[1:3]
+        means = [(had + 0.5) / (read[0] + 1) for had in read[1:]]  # so far of the level, which was known before
+        squares = [q + n * (x / n - m) ** 2 for q, x, m in zip(came[3:], totals, means, strict=True)]
         add(read, (n, *totals))
-        if not stakes:
-            return
-        self.origin = self.origin or [x / n for x in totals]
-        offs = [x - n * middle for x, middle in zip(totals, self.origin, strict=True)]
-        for k, (stake, sums) in enumerate(zip(stakes, self.bets[arm][int(dose)], strict=True)):
-            r = HARM if k < 3 else EFFECT
+        for k, (stake, sums) in enumerate(zip(stakes or (), self.bets[arm][int(dose)], strict=bool(stakes))):
+            r = 1 if k < 3 else 0
             if stake is not None and stake > 0:
-                counted = (self.weight[arm][r] * x for x in (n, n, totals[r]))
-                add(sums, (*counted, square[r] * self.varying[r], n, offs[r], squares[r] + offs[r] ** 2 / n))
+                kind, weight = self.kinds[r], self.kinds[r].weight[arm]
+                more = kind.centred(n, totals[r], came[3 + r]) if kind.squares else ()
+                add(sums, (weight * n, weight * n, weight * totals[r], squares[r] * kind.varying, *more))
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
-            return [self.wager(HARM, level[stake], bound, sign, atoms, bound) for level in self.bets[arm]]
+            return [self.wager(self.harm, level[stake], (bound, bound), sign, atoms) for level in self.bets[arm]]
 
         calm, barred = logs(0, self.ceiling, -1, CALM), logs(2, self.ceiling, 1, NEAR)
         self.low[arm], self.high[arm] = logs(1, self.limit, -1, NEAR), logs(2, self.limit, 1, NEAR)
+        count = len(calm)
         for shown, wealth, share in ((self.calm, calm, 0.1), (self.good, self.low[arm], 0.05)):
-            passed = [math.fsum(wealth[j:]) >= math.log(self.d / (share * self.delta)) for j in range(1, len(wealth))]
+            passed = [math.fsum(wealth[j:]) >= self.goal(share) for j in range(1, count)]
             shown[arm] = max(shown[arm], [*passed, False].index(False))
         for shown, wealth in ((self.barred, barred), (self.over, self.high[arm])):
-            passed = [
-                math.fsum(wealth[:j]) >= math.log(self.d / (0.05 * self.delta)) for j in range(len(wealth), 0, -1)
-            ]
-            shown[arm] = min(shown[arm], len(wealth) - [*passed, False].index(False))
+            passed = [math.fsum(wealth[:j]) >= self.goal(0.05) for j in range(count, 0, -1)]
+            shown[arm] = min(shown[arm], count - [*passed, False].index(False))
 
     def harmful(self, arm: int) -> bool:
         return self.over[arm] < 1
 
-    def means(self) -> list[float]:
-        return [level[k][2] / level[k][1] for arm in self.bets for level in arm for k in (3, 4) if level[k][1]]
+    def ladder(self, arm: int) -> list[Rung]:
+        harms = zip(self.high[arm], self.low[arm], self.bets[arm], strict=True)
+        return [Rung(float(k), high, low, *bets[3:]) for k, (high, low, bets) in enumerate(harms)]
 
-    def below(self, arm: int, x: float, y: float) -> float:
-        high, bets = self.high[arm], self.bets[arm]
+    def cuts(self, arm: int, rungs: list[Rung]) -> Sequence[int]:
+        return range(self.good[arm] + 1, len(rungs) + 1)
+
+    def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
         return min(
-            math.fsum(high[:b]) + either(self.effects([level[3] for level in bets[b:]], x, -1, y), high[b], 0.25)
+            math.fsum(rung.over for rung in rungs[:b])
+            + either(self.effects([rung.below for rung in rungs[b:]], x, y, -1), rungs[b].over, 0.25)
             for b in range(max(self.over[arm], 1))
-        )
-
-    def above(self, arm: int, x: float, y: float) -> float:
-        low, bets = self.low[arm], self.bets[arm]
-        return min(
-            math.fsum(low[b + 1 :]) + self.effects([level[4] for level in bets[: b + 1]], x, 1, y)
-            for b in range(self.good[arm], len(low))
         )
 
 
 THEOREMS: dict[str, type[Theorem]] = {
     "safebai-linear/1": SafeBAILinear,
     "safebai-monotonic/1": SafeBAIMonotonic,
-    "surefoot-linear/2": SurefootLinear,
-    "surefoot-monotonic/2": SurefootMonotonic,
-    "surefoot-levels/1": SurefootLevels,
+    "surefoot-linear/3": SurefootLinear,
+    "surefoot-monotonic/3": SurefootMonotonic,
+    "surefoot-levels/2": SurefootLevels,
 }
 
 
@@ -1191,7 +1202,7 @@ def check(events: Sequence[Event], head: str | None = None) -> dict[str, Any]:
     return report | {"ok": True, "event": None, "message": f"all {len(events):,} events hold", "says": words(record)}
 
 
-def admit(record: Record, event: Event, data: dict[str, Any]) -> None:
+def admit(record: Record, event: Event, data: Data) -> None:
     """Take an event, and check what it claims by the theorem."""
     if event.kind == "opened":
         no = record.refusal(data["dose"], data["n"], data["stakes"])
@@ -1242,7 +1253,7 @@ def main(arguments: Sequence[str]) -> int:
         if len(arguments) != (1 if head is None else 3):
             raise ValueError("python checker.py study.json [--head HASH]")
         with open(arguments[0], encoding="utf-8") as file:
-            data = json.load(file)
+            data = DECODE(file.read())
         if data.get("surefoot") != "study" or not isinstance(data["events"], list):
             raise ValueError("this is not the export of a study")
         report = check([Event(**event) for event in data["events"]], head)

@@ -16,8 +16,8 @@ from ..designs import Design
 from ..problem import Problem, SurefootError
 from ..scenario import Scenario
 from ..tables import Fit
-from .fold import Assignment
 from .journal import Journal
+from .status import Assignment
 from .story import story_data
 from .study import Study
 

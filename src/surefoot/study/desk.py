@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..problem import SurefootError
-from .fold import Assignment
+from .status import Assignment
 
 if TYPE_CHECKING:
     from .study import Study

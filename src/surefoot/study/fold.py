@@ -24,24 +24,12 @@ from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, Broken, Event, Given, Record, near, need
+from .checker import CLOSE, MOST, Broken, Event, Given, Record, near, need
 from .published import certified, checked, published, stakes_of, theorem_of
 from .watch import Watches
 
-MOST = 10_000_000  # assignments in one cohort; more is a sign of a problem in other units than its readings
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
 Follow = tuple[str, dict[str, Any], str | None]  # kind, payload, reason
-
-
-class Assignment(NamedTuple):
-    """One subject: give `arm` at `dose`, then tell the readings under `id`."""
-
-    id: str
-    subject: int
-    arm: str
-    dose: Any  # a number, or what the level is called where there are ordered levels
-    why: str
-    n: int = 1  # how many subjects, where they are told as one block
 
 
 class View(Record):
@@ -63,7 +51,7 @@ class View(Record):
         self._watches: Watches | None = None
         self._ahead: tuple[Any, Any, Any] = (None, None, None)  # what the last `ahead_state` was made of, and itself
         self.corrections = 0
-        self._first = 1  # no subject before it is open
+        self.first = 1  # no subject before it is open
 
     # Events that are in the journal
     def follow_up(self, events: Iterable[Event]) -> View:
@@ -104,7 +92,7 @@ class View(Record):
 
     def _opened(self, event: Event, data: dict[str, Any]) -> None:
         super()._opened(event, data)
-        self._first = self.cohorts[-1].first
+        self.first = self.cohorts[-1].first
         self.before.append(self.state)
         self._compare(self.cohorts[-1], data["safe"])
 
@@ -117,7 +105,7 @@ class View(Record):
         if not pending or (self._ahead[0] is now and self._ahead[1] == of):
             return self._ahead[2] if pending else state
         for given in pending:
-            harms = self.harms(given)
+            harms = self.sums(given, harms=True)
             expected = {at: (n, n * self._mean_effect(at[0]), *more) for at, (n, _, *more) in harms.items()}
             for cohort, outcome in self._outcomes(given, state, expected):
                 state = self.design.tell(state, cohort, outcome)
@@ -273,47 +261,6 @@ class View(Record):
     def identify(self, subject: int) -> str:
         return f"{self.tag}-{subject}"
 
-    def assignments(self, limit: int | None = None, site: str | None = None) -> list[Assignment]:
-        """The open ones, in their order: those who have no reading yet and are reserved for this site (for nobody)."""
-        given, found = self.open, list[Assignment]()
-        if given is None or self.standing != "running" or self.stale:
-            return found
-        why = [self._why(given, arm) for arm in range(len(given.n))]
-        names, harm, reserved, gone = self.problem.names, self.harm, self.reserved, self.gone
-        dose = [it.said(x) for it, x in zip(self.problem.arms, given.dose, strict=True)]
-        many = given.n if given.blocks else [1] * len(given.n)
-        while self._first < given.first + given.size and harm[self._first] == harm[self._first]:
-            self._first += 1
-        arms = ((s, given.arms[s - given.first]) for s in range(self._first, given.first + given.size))
-        for subjects in (arms, given.later.items()):
-            for subject, arm in subjects:
-                if limit is not None and len(found) >= limit:
-                    return found
-                if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
-                    found.append(
-                        Assignment(f"{self.tag}-{subject}", subject, names[arm], dose[arm], why[arm], many[arm])
-                    )
-        return found
-
-    def awaiting(self) -> list[Assignment]:
-        """Those whose harm was told and whose effect was not yet."""
-        found = []
-        for given in self.cohorts:
-            for subject, arm in given.subjects() if given.left else ():
-                if self.harm[subject] == self.harm[subject] and not self.complete(subject):
-                    dose = self.problem.arms[arm].said(self.other.get(subject, given.dose[arm]))
-                    id, name = self.identify(subject), self.problem.names[arm]
-                    many = int(self.block[subject]["n"]) if given.blocks else 1
-                    found.append(Assignment(id, subject, name, dose, "its effect is due", many))
-        return found
-
-    def _why(self, given: Given, arm: int) -> str:
-        it, most = self.problem.arms[arm], given.certified[arm]
-        alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
-        if given.dose[arm] <= it.start or most is None:
-            return f"cohort {given.number}: the start dose, known to be safe{alone}"
-        return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it{alone}"
-
     def _asked(self, state: Any, given: Any = None) -> Any:
         cohort = len(self.cohorts) + 1 if given is None else given.number
         draws = np.random.PCG64(np.random.SeedSequence([self.seed, cohort, 1])).random_raw(self.design.draws)
@@ -332,12 +279,6 @@ class View(Record):
             raise SurefootError(f"{id} has not been assigned: study {self.name!r} has given out {self.subjects:,} ids")
         return subject
 
-    def reading(self, subject: int) -> dict[str, float]:
-        """What was told of a subject."""
-        found = {k: x for k, x in (("effect", self.effect[subject]), ("harm", self.harm[subject])) if x == x}
-        found |= self.block.get(subject, {})
-        return found | ({"dose": self.other[subject]} if subject in self.other else {})
-
     # What follows
     def follow(self) -> Follow | None:
         """The event that the present view calls for, if any."""
@@ -348,7 +289,8 @@ class View(Record):
         """The same, but for the content of a cohort that is to be opened, which is for the policy to say."""
         if self.stopped or self.paused or self.trouble:
             return None
-        for alarm in self.watches.alarms():
+        named = self.concluded is None and int(self.state.winner[0]) >= 0
+        for alarm in (*self.watches.alarms(), *(self.watches.doubts() if named else ())):
             if (alarm.watch, alarm.arm, alarm.reading) not in self.fired:
                 kind = "paused" if self.setup["watch"]["do"] == "pause" else "warned"
                 return kind, {"by": "watch", **alarm._asdict()}, alarm.message

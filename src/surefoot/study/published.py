@@ -7,6 +7,7 @@ import importlib
 import inspect
 import math
 import platform
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -87,8 +88,23 @@ def plain(problem: Problem) -> dict[str, Any]:
     return data
 
 
-def setup(problem: Problem, design: Design, seed: int, **more: Any) -> dict[str, Any]:
-    """The payload of the first event."""
+def setup(
+    problem: Problem, design: Design, seed: Any, watch: dict[str, Any], lift: Any, plausible: Any, blocks: bool,
+    pipeline: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The payload of the first event, where it may be; a seed is drawn where none is given."""
+    choice("watch", watch["do"], ("pause", "warn"))
+    choice("lift", lift, ("another", "anyone"))
+    if not 0 < number("watch_level", watch["level"]) < 1:
+        raise SurefootError(f"watch_level must be between 0 and 1, both excluded; got {watch['level']!r}")
+    if seed is None:
+        seed = secrets.randbits(63)
+    elif type(seed) is not int or not 0 <= seed < 2**64:
+        raise SurefootError(f"seed must be a whole number from 0 to 2^64 - 1; got {seed!r}")
+    if type(pipeline) is not int or not 1 <= pipeline <= 100:
+        raise SurefootError(f"pipeline must be a whole number from 1 to 100; got {pipeline!r}")
+    if pipeline > 1 and not isinstance(design, Composed):
+        raise SurefootError(f"{design.name} decides after whole stages: it has a pipeline of 1; got {pipeline}")
     if design.options.get("policy") and design.options["policy"] not in POLICIES:
         raise SurefootError(
             f"the policy {design.options['policy']} has no name to be found by when the study is opened again: "
@@ -102,15 +118,20 @@ def setup(problem: Problem, design: Design, seed: int, **more: Any) -> dict[str,
             f"for a live study of this shape use {' or '.join(fit)}"
         )
     effect, harm = (noise.worst for noise in problem.noises)
+    worst = [effect[0], harm[1]] if effect and harm and not blocks else None
     return {
         "problem": plain(problem),
         "design": design.name,
         "options": design.options,
         "theorem": {"name": theorem_of(design), "digest": digest_of(design)},
         "seed": seed,
-        "voids": "worst" if effect and harm else "pause",
-        "worst": [effect[0], harm[1]] if effect and harm else None,
-        **more,
+        "voids": "worst" if worst else "pause",
+        "worst": worst,
+        "blocks": blocks,
+        "pipeline": pipeline,
+        "plausible": ranges(plausible),
+        "lift": lift,
+        "watch": watch | {"level": float(watch["level"])},
     }
 
 

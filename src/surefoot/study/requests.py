@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,7 +48,15 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     return {"id": subject, **fresh} if fresh else None
 
 
-def _check_plausible(view: View, id: str, data: Mapping[str, Any]) -> None:
+def same(view: View, key: str, data: Mapping[str, Any]) -> None:
+    """A request that came before is the one that had its key."""
+    old, subject = json.loads(view.keys[key]), view.subject(data.get("id"))
+    now = {"id": subject, **readings_in(view, subject, data)}
+    if any(now.get(k, x if k == "n" else None) != x for k, x in old.items()):
+        raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
+
+
+def _check_plausible(view: View, id: str, data: dict[str, Any]) -> None:
     if not view.plausible(data):
         said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in view.setup["plausible"].items())
         raise SurefootError(

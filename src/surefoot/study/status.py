@@ -1,12 +1,66 @@
-"""A study in plain numbers: where it stands, and what was read of whom."""
+"""A study in plain numbers: where it stands, who is to be given what, and what was read of whom."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from ..designs.base import STANDINGS
+from .checker import Given
 from .fold import View
+
+
+class Assignment(NamedTuple):
+    """One subject: give `arm` at `dose`, then tell the readings under `id`."""
+
+    id: str
+    subject: int
+    arm: str
+    dose: Any  # a number, or what the level is called where there are ordered levels
+    why: str
+    n: int = 1  # how many subjects, where they are told as one block
+
+
+def assignments(view: View, limit: int | None = None, site: str | None = None) -> list[Assignment]:
+    """The open ones, in their order: those who have no reading yet and are reserved for this site (for nobody)."""
+    given, found = view.open, list[Assignment]()
+    if given is None or view.standing != "running" or view.stale:
+        return found
+    why = [_why(view, given, arm) for arm in range(len(given.n))]
+    names, harm, reserved, gone = view.problem.names, view.harm, view.reserved, view.gone
+    dose = [it.said(x) for it, x in zip(view.problem.arms, given.dose, strict=True)]
+    many = given.n if given.blocks else [1] * len(given.n)
+    while view.first < given.first + given.size and harm[view.first] == harm[view.first]:
+        view.first += 1
+    arms = ((s, given.arms[s - given.first]) for s in range(view.first, given.first + given.size))
+    for subject, arm in chain(arms, given.later.items()):
+        if limit is not None and len(found) >= limit:
+            return found
+        if harm[subject] != harm[subject] and subject not in gone and reserved.get(subject) == site:
+            found.append(Assignment(f"{view.tag}-{subject}", subject, names[arm], dose[arm], why[arm], many[arm]))
+    return found
+
+
+def _why(view: View, given: Given, arm: int) -> str:
+    it, most = view.problem.arms[arm], given.certified[arm]
+    alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
+    if given.dose[arm] <= it.start or most is None:
+        return f"cohort {given.number}: the start dose, known to be safe{alone}"
+    return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it{alone}"
+
+
+def awaiting(view: View) -> list[Assignment]:
+    """Those whose harm was told and whose effect was not yet."""
+    found = []
+    for given in view.cohorts:
+        for subject, arm in given.subjects() if given.left else ():
+            if view.harm[subject] == view.harm[subject] and not view.complete(subject):
+                dose = view.problem.arms[arm].said(view.other.get(subject, given.dose[arm]))
+                many = int(view.block[subject]["n"]) if given.blocks else 1
+                id, name = view.identify(subject), view.problem.names[arm]
+                found.append(Assignment(id, subject, name, dose, "its effect is due", many))
+    return found
 
 
 def status(view: View, trouble: str | None) -> dict[str, Any]:
@@ -42,8 +96,8 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "winner": view.problem.names[end["winner"]] if end and end["winner"] is not None else None,
         "cohort": len(view.cohorts),
         "readings": sum(arm["pulls"] for arm in arms),
-        "open": len(view.assignments()) + len(view.reserved.keys() & _waiting(view)),
-        "awaiting": len(view.awaiting()),
+        "open": len(assignments(view)) + len(view.reserved.keys() & _waiting(view)),
+        "awaiting": len(awaiting(view)),
         "recommendation": view.design.recommendation(view.state).words(view.problem),
         "arms": arms,
         "head": {"seq": view.seq, "hash": view.hash},

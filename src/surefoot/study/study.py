@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import TextIOBase
 from pathlib import Path
@@ -12,19 +10,18 @@ from typing import Any, Literal
 from ..checks import html_table
 from ..designs import Design, make
 from ..designs.base import Verdict
-from ..designs.compose import Composed
-from ..problem import Problem, SurefootError, choice, known_keys, number
+from ..problem import Problem, SurefootError, choice, known_keys
 from ..scenario import Scenario
 from ..theory.resolvable import refuse
 from . import requests
 from .blocks import COLUMNS as BLOCK
 from .checker import Event
 from .desk import Desk
-from .fold import ROUNDING, Assignment, View
+from .fold import ROUNDING, View
 from .journal import Journal, copied
 from .live import Live, Unsound, no_collecting, who_is
-from .published import default, digest_of, ranges, setup, versions
-from .status import readings, status
+from .published import default, digest_of, setup, versions
+from .status import Assignment, assignments, awaiting, readings, status
 from .text import distinct, line, reason, skeleton, table
 from .text import file as named
 from .verify import check
@@ -91,27 +88,8 @@ class Study(Live):
             raise SurefootError(f"a study needs a Problem; got {problem!r}")
         distinct("the arms", [line("an arm's name", arm) for arm in problem.names])
         chosen = design if isinstance(design, Design) else make(design or default(problem.shape))
-        choice("watch", watch, ("pause", "warn"))
-        choice("lift", lift, ("another", "anyone"))
-        if not 0 < number("watch_level", watch_level) < 1:
-            raise SurefootError(f"watch_level must be between 0 and 1, both excluded; got {watch_level!r}")
-        if seed is None:
-            seed = secrets.randbits(63)
-        elif isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
-            raise SurefootError(f"seed must be a whole number from 0 to 2^64 - 1; got {seed!r}")
-        if isinstance(pipeline, bool) or not isinstance(pipeline, int) or not 1 <= pipeline <= 100:
-            raise SurefootError(f"pipeline must be a whole number from 1 to 100; got {pipeline!r}")
-        if pipeline > 1 and not isinstance(chosen, Composed):
-            raise SurefootError(f"{chosen.name} decides after whole stages: it has a pipeline of 1; got {pipeline}")
-        more = {
-            "blocks": bool(blocks),
-            "pipeline": pipeline,
-            **({"voids": "pause", "worst": None} if blocks else {}),
-            "plausible": ranges(plausible),
-            "lift": lift,
-            "watch": {"level": float(watch_level), "do": watch, "digest": DIGEST},
-        }
-        first = setup(problem, chosen, seed, **more)
+        watches = {"level": watch_level, "do": watch, "digest": DIGEST}
+        first = setup(problem, chosen, seed, watches, lift, plausible, bool(blocks), pipeline)
         chosen.start(problem)  # a shape that does not fit is refused here
         refuse(problem)
         who = who_is(actor)  # before there is a file
@@ -155,13 +133,13 @@ class Study(Live):
                     f"study {self.name!r} is told {'in blocks' if told else 'subject by subject'}: "
                     f"that is chosen when a study is created"
                 )
-            return self._view.assignments(limit, site)
+            return assignments(self._view, limit, site)
 
     def awaiting(self, *, site: str | None = None) -> list[Assignment]:
         """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
             view = self.view
-            return [a for a in view.awaiting() if site is None or view.reserved.get(a.subject) == site]
+            return [a for a in awaiting(view) if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
         with self._lock:
@@ -231,7 +209,7 @@ class Study(Live):
             raise SurefootError(f"count must be a whole number of at least 1; got {count!r}")
         with self._writing(actor) as add:
             distinct("the sites", {site, *self._view.reserved.values()})
-            found = self._view.assignments(count)
+            found = assignments(self._view, count)
             if found:
                 add("assigned", {"ids": [a.subject for a in found], "for": site})
         return found
@@ -301,7 +279,7 @@ class Study(Live):
         if key is not None:
             key = line("a key", key, 200)
             if key in self._view.keys:
-                self._same_request(key, row)
+                requests.same(self._view, key, row)
                 return False
         confirm = None if confirm is None else reason(confirm)
         data = requests.told(self._view, row, confirm is not None)
@@ -309,15 +287,6 @@ class Study(Live):
             return False
         add("told", data, confirm, key)
         return True
-
-    def _same_request(self, key: str, row: Mapping[str, Any]) -> None:
-        told = json.loads(self._view.keys[key])
-        subject = self._view.subject(row.get("id"))
-        now = requests.readings_in(self._view, subject, row)
-        if told["id"] != subject or any(
-            told[k] != now.get(k, told[k] if k == "n" else None) for k in told if k != "id"
-        ):
-            raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
     # Moving it
     def export(self, *, actor: str | None = None) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 from ..problem import SurefootError
 from .blocks import possible
-from .checker import SPREADS, Broken, Event, admit, broken_link, near, need
+from .checker import DECODE, Broken, Event, admit, broken_link, near, need
 from .fold import View
 from .requests import reading
 from .watch import DIGEST
@@ -73,11 +72,8 @@ def follows(view: View, event: Event) -> None:
     by = data.get("by")
     if kind in ("told", "corrected"):
         blocks = view.setup.get("blocks")
-        known = ("id", "was", "confirmed", *(("n", *SPREADS) if blocks else ()))
-        for key, value in data.items():
-            if key not in ("effect", "harm", "dose"):
-                need(key in known, "it has more in it than a reading")
-            elif blocks and key != "dose":
+        for key, value in ((key, data[key]) for key in ("effect", "harm") if key in data):
+            if blocks:
                 n, noise = int(data.get("n") or view.block[data["id"]]["n"]), view.problem.noises[key == "harm"]
                 need(near(possible(key, noise, value, n), value), key, "is not such a sum")
             else:
@@ -142,9 +138,10 @@ def _certificate(given: Any, events: Sequence[Event]) -> tuple[int, dict[str, An
     try:
         if page is not None:
             found = EMBEDDED.search(page)
-            content = json.loads(found.group(1)) if found else None
+            content = DECODE(found.group(1)) if found else None
         else:
-            content = json.loads(given) if isinstance(given, (str, bytes)) else getattr(given, "content", given)
+            text = given.decode() if isinstance(given, bytes) else given
+            content = DECODE(text) if isinstance(text, str) else getattr(given, "content", given)
     except ValueError:
         content = None
     if not isinstance(content, Mapping) or content.get("surefoot") != "certificate":

@@ -1,5 +1,5 @@
 """The bets of the watches: each gives the log of a wealth that stays below 1/alpha for ever with probability 1 - alpha
-in a study that keeps to its assumptions (Ville)."""
+in a study that keeps to its assumptions: Theorem 5 of docs/guarantees.md."""
 
 from __future__ import annotations
 
@@ -76,15 +76,9 @@ def one_or_all(logs: Sequence[float]) -> float:
 
 
 class Slopes:
-    """Whether readings per dose differ between lower and higher doses, of each arm: lines through 0 have one slope.
-
-    Split the doses at an edge. A reading z at a lower dose a weighs -a, one at a higher dose a part of +a, for as long
-    as the weights times doses do not sum to above 0; then nothing until there are more at lower doses. So the sum S of
-    weighted readings has the mean -m B in a line of slope m, B >= 0 being what is not yet balanced, and the weights are
-    known before each reading: exp(g S - g^2 V/2), V the sum of squared weights, is a bet at stake 1 that S is above its
-    mean whatever m >= 0 is. Where B is 0 so is the mean, and the same bet may be made that S is below. Edges, parts and
-    sizes g share the stake, and are the same for all arms: if the shape is wrong it is so in many of them.
-    """
+    """Whether readings per dose differ between lower and higher doses, of each arm: a line through 0 has one, which
+    cancels (Theorem 5, lemma 3). Edges, parts and sizes share the stake, and are the same for all arms: if the shape is
+    wrong it is so in many of them."""
 
     def __init__(self, edges: Any, starts: Any, sigma: Sequence[float]):
         self.edges, self.starts, self.sigma = edges, starts, sigma

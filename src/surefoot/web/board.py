@@ -13,6 +13,7 @@ from ..designs.base import STANDINGS
 from ..problem import Problem
 from ..study.certificate import _words as conclusion
 from ..study.fold import View
+from ..study.status import awaiting
 
 SHOWN = 12  # arms in pictures
 HUGE = 1e90  # stands for no bound in the designs
@@ -38,7 +39,7 @@ def summary(view: View) -> dict[str, Any]:
         "in": int((standing == 0).sum()),
         "subjects": sum(told(view)),
         "open": still_open(view),
-        "awaiting": len(view.awaiting()),
+        "awaiting": len(awaiting(view)),
         "alarms": len(view.fired),
     }
 
@@ -175,7 +176,7 @@ def board(view: View) -> dict[str, Any]:
         "cohort": len(view.cohorts),
         "readings": sum(by),
         "open": still_open(view),
-        "awaiting": len(view.awaiting()),
+        "awaiting": len(awaiting(view)),
         "arms": arms,
         "next": [
             {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]} | {"open": waits[i]}
