@@ -13,7 +13,7 @@ from surefoot.bounds import count_bet, log_counts, sigma_upper
 from surefoot.catalogue import case
 from surefoot.designs.base import Outcome
 from surefoot.designs.levels_evidence import joined, squared
-from surefoot.designs.levels_wagers import GAP, pooled, wager
+from surefoot.designs.levels_wagers import GAP, Terms, pooled, wager
 from surefoot.designs.readings import SIGMA, begin, within
 from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Poisson, Unknown, Varying, draw_squares
 from surefoot.scenario import Table
@@ -236,6 +236,17 @@ def test_a_wager_without_a_sigma_is_not_below_what_it_says_for_a_cell() -> None:
                 value, slope = wager(*of, np.full((1, 1), middle), Unknown(2.0), GAP, above, n, total, q, half=half)
                 true = wager(*of, at, Unknown(2.0), GAP, above, n, total, q)[0]
                 assert np.all(value + slope * (at - middle) <= true + 1e-9)
+
+
+def test_what_is_left_far_from_all_readings() -> None:
+    """Of two arms, the first has no bound on its sigma yet: its readings do not count, and are bet on nevertheless."""
+    sums = tuple(np.reshape(x, (1, 2, 1)) for x in ([0.0, 50], [0.0, 250], [4.0, 50], [4.0, 250], [3.0, 49]))
+    zero = np.zeros((1, 2, 1))
+    terms = Terms(Unknown(1.0), sums, sums, zero, zero, zero, zero == 0, zero == 0)
+    rival, led = terms.floors()
+    for x in (-1e3, 0.0, 2.0, 1e3):
+        assert np.all(rival <= np.min(terms.rival(np.full((1, 1), x))[0], axis=(2, 3)) + 1e-9)
+        assert np.all(led <= np.min(terms.led(np.full((1, 2, 1), x))[0], axis=(2, 3)) + 1e-9)
 
 
 def test_bets_on_counts_have_a_mean_of_at_most_one() -> None:

@@ -68,11 +68,21 @@ def test_agree_to_the_end_where_sigma_is_not_known() -> None:
         assert agreed(asked, 2, 400) >= (1 if more else 2)
 
 
+@pytest.mark.parametrize("effect", [Noise("gaussian", 0.1), Noise("poisson", 0.5)])
 @pytest.mark.parametrize("shape", ["monotonic", "levels"])
-def test_agree_to_the_end_on_counts(shape: str) -> None:
+def test_agree_to_the_end_on_counts(shape: str, effect: Any) -> None:
     """Three times as many events as in the other cases, so that there is an end soon."""
-    asked = problem(shape).but(noise=(Noise("gaussian", 0.1), Noise("poisson", 1.0)), delta=0.3)
+    asked = problem(shape).but(noise=(effect, Noise("poisson", 1.0)), delta=0.3)
     assert agreed(asked, 3, 400) >= 1
+
+
+def test_counts_are_whole_and_bet_by_theorems_that_can() -> None:
+    data = plain(problem("levels").but(noise=Noise("poisson", 0.5)))
+    theorem = THEOREMS["surefoot-levels/2"](data, {})
+    assert [theorem.harm.possible(x, 4) for x in (0.0, 7.0, math.nan, -1.0, 1.5)] == [True, True, True, False, False]
+    for name in ("surefoot-linear/3", "safebai-linear/1"):
+        with pytest.raises(ValueError, match="no bets on counts"):
+            THEOREMS[name](plain(problem()) | {"noise": data["noise"]}, {})
 
 
 def test_agree_where_every_arm_begins_at_its_largest_dose() -> None:

@@ -29,10 +29,9 @@ def wager(
     a sigma that is not known: then it is one that it is not below from x - half to x + half, and that is convex.
 
     Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x; counts: of means so many times
-    higher. Others: Robbins' mixture. Where
-    the squares of bounded readings are known (`more`), half of the stake is on bets that learn how they vary. Where
-    sigma is not known, `more` are `pooled` sums of all readings staked, and most of the stake is on exp(g a - g^2
-    a^2/2) for every reading x + a: its mean is at most 1 whatever sigma is.
+    higher. Others: Robbins' mixture. Where the squares of bounded readings are known (`more`), half of the stake is on
+    bets that learn how they vary. Where sigma is not known, `more` are `pooled` sums of all readings staked, and most
+    of the stake is on exp(g a - g^2 a^2/2) for every reading x + a: its mean is at most 1 whatever sigma is.
     """
     xp, sign = array_namespace(total), 1.0 if above else -1.0
     g, log_weight = atoms(prior, total)
@@ -127,9 +126,11 @@ class Terms(NamedTuple):
         return xp.where(self.may_led[..., None], value + (self.stake + self.low_after[..., None]), xp.inf), slope
 
     def floors(self) -> tuple[Array, Array]:
-        """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
+        """What `rival` and `led` are at least, whatever x is: (trials, arms). Where sigma is not known, readings are
+        bet on before they count."""
         xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
-        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n, *_ in (self.below, self.above))
+        many = (z[2] if len(z) == 5 else z[0] for z in (self.below, self.above))
+        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n in many)
         rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
         return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
 
