@@ -1,16 +1,18 @@
 # Two commands do everything on a fresh machine with Python 3.11 or newer: make demo, make test.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests start many Pythons: what is compiled once should stay so, whatever the machine's habit.
+export PYTHONDONTWRITEBYTECODE :=
 .PHONY: demo test test-fast lint docs dist bench soak clean
 
 demo: .venv/ready
 	$(BIN)/surefoot demo
 
 test: lint
-	$(BIN)/pytest -n 2 --cov --cov-report=term --cov-fail-under=93
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=term --cov-fail-under=93
 
 test-fast: .venv/tools
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 lint: .venv/tools
 	$(BIN)/ruff check .

@@ -1,9 +1,6 @@
 import numpy as np
-import pytest
 
-from surefoot import CASES, case, make, simulate
-
-LEVELS = [name for name in CASES if case(name)[0].shape == "levels"]
+from surefoot import case
 
 
 def test_the_published_ones_are_as_published() -> None:
@@ -14,14 +11,6 @@ def test_the_published_ones_are_as_published() -> None:
     truth = scenario.truth(problem)
     assert truth.dose.tolist() == [3.0, 3.0, 3.0]
     np.testing.assert_allclose(truth.value, [0.8, 0.48, 0.32])
-
-
-@pytest.mark.parametrize("name", LEVELS)
-def test_ends(name: str) -> None:
-    problem, scenario = case(name)
-    result = simulate(problem, scenario, make("surefoot-levels"), 3)
-    assert np.all(result.ending > 0)
-    assert not result.wrong.any()
 
 
 def test_random_instances_keep_to_the_assumptions_and_can_be_resolved() -> None:

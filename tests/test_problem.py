@@ -94,8 +94,8 @@ def test_monotonic_refuses(changes: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("arm", "message"),
     [
-        ({"name": " ", "start": 1}, "an arm's name must be a non-empty string; got ' '"),
-        ({"name": 5, "start": 1}, "an arm's name must be a non-empty string; got 5"),
+        ({"name": " ", "start": 1}, "an arm's name must be a line of 1 to 200 characters that can be printed; got ' '"),
+        ({"name": 5, "start": 1}, "an arm's name must be a line of 1 to 200 characters that can be printed; got 5"),
         ({"start": NAN}, "arm 'a': start must be finite; got nan"),
         ({"start": -INF}, "arm 'a': start must be finite; got -inf"),
         ({"start": 1, "max": NAN}, "arm 'a': max must be a number; got nan"),
@@ -181,7 +181,8 @@ noises = st.builds(Noise, st.sampled_from(["gaussian", "rademacher"]), sizes) | 
 
 @st.composite
 def arms(draw: st.DrawFn, linear: bool) -> tuple[Arm, ...]:
-    names = draw(st.lists(st.text(min_size=1).filter(str.strip), min_size=2, max_size=4, unique=True))
+    lines = st.text(min_size=1, max_size=200).filter(lambda x: bool(x.strip()) and x.isprintable())
+    names = draw(st.lists(lines, min_size=2, max_size=4, unique=True))
     made = []
     for name in names:
         doses = sorted(draw(st.sets(sizes if linear else st.floats(-1e6, 1e6), min_size=2, max_size=5)))

@@ -179,6 +179,7 @@ import json, sys
 from surefoot import CASES, DESIGNS, Study, case, make, simulate
 from surefoot.cli import main
 from surefoot.registry import Registry
+from surefoot.study import Journal
 found = {k: [n for n in r if r.origin(n) == "surefoot-example-plugin"] for k, r in Registry.every.items()}
 problem, truth = case("example-sticks")
 design = make("surefoot-monotonic", policy="blocks")
@@ -187,6 +188,9 @@ while asked := study.ask():
     study.tell_many([{"id": a.id, "effect": 0.8 if a.arm == "arm 3" else 0.0, "harm": 0.5 * a.dose} for a in asked])
 again = Study.open("sqlite:///" + sys.argv[1], "one", actor="me")
 found["study"] = [again.verdict().endings()[0], again.view.design.label, again.verify()["ok"]]
+folder = "lines://" + sys.argv[1] + ".lines"
+copy = Study.load(folder, again.export(), actor="me")
+found["copy"] = [type(copy.journal).__name__, Study.open(folder, actor="you").verify()["ok"], Journal(folder).names()]
 print(json.dumps(found))
 main(["compare", "example-sticks", "--trials", "4", "--designs", "same-for-all,blocks,surefoot-monotonic", "--json"])
 """
@@ -201,10 +205,11 @@ def test_a_package_of_somebody_else(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", LOOK, str(tmp_path / "s.db")], env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     seen, compared = map(json.loads, run.stdout.splitlines())
+    assert seen.pop("copy") == ["Lines", True, ["one"]]
     assert seen.pop("study") == ["best-arm", "surefoot-monotonic:policy=blocks", True]
     assert {kind: names for kind, names in seen.items() if names} == {
         "designs": ["same-for-all"], "policies": ["blocks"], "curves": ["hockey-stick"], "noises": ["uniform"],
-        "scenarios": ["example-sticks"],
+        "scenarios": ["example-sticks"], "journals": ["lines"],
     }  # fmt: skip
     labels = [row["label"] for row in compared["designs"]]
     assert labels == ["same-for-all", "surefoot-monotonic:policy=blocks", "surefoot-monotonic"]

@@ -212,11 +212,11 @@ def test_ctrl_c_stops_at_once_and_leaves_nobody_behind(workers: int) -> None:
             assert line.strip().isdigit(), line + child.stderr.read()
             at_work.add(line)
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does it: everybody in the foreground hears it
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=120)
     assert child.returncode == 130
     assert out == ""
     assert [line for line in err.splitlines() if not line.isdigit()] == ["interrupted; nothing was kept"]
-    patience = time.monotonic() + 10
+    patience = time.monotonic() + 60
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < patience:
             os.killpg(child.pid, 0)  # is there still somebody?

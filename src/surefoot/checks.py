@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 MANY = 15  # names that an error lists
+NAME = 200  # characters that a name may have
 SIZE = 1e50  # numbers between 1/SIZE and SIZE can be squared and divided without overflow; the others are refused
 
 
@@ -55,6 +56,15 @@ def choice(name: str, value: Any, options: Iterable[str]) -> Any:
         some = options if len(options) <= MANY else [*options[:MANY], f"... ({len(options)} in all)"]
         raise SurefootError(f"{name} must be one of {', '.join(some)}; got {value!r}{hint}")
     return value
+
+
+def line(what: str, value: Any, most: int = NAME) -> str:
+    """A line of text that can be printed, without blanks around it."""
+    good = isinstance(value, str) and value.strip() and len(value) <= most and value.isprintable()
+    if not good:
+        shown = ascii(value) if not isinstance(value, str) or len(value) < 100 else f"{len(value):,} characters"
+        raise SurefootError(f"{what} must be a line of 1 to {most:,} characters that can be printed; got {shown}")
+    return str(value).strip()
 
 
 def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None:

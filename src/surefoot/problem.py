@@ -6,7 +6,7 @@ Everything is checked when it is made, so that nothing downstream has to ask aga
 from __future__ import annotations
 
 import math
-import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import SurefootError, choice, html_table, known_keys, number
+from .checks import SurefootError, choice, html_table, known_keys, line, number
 from .noise import Bounded, Noise, noises_to_dict, parse_noises
 
 Shape = Literal["linear", "monotonic", "levels"]
@@ -66,8 +66,7 @@ class Arm:
     labels: tuple[str | float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise SurefootError(f"an arm's name must be a non-empty string; got {self.name!r}")
+        line("an arm's name", self.name)
         me, put = f"arm {self.name!r}: ", object.__setattr__
         if self.labels is None and self.levels is not None and isinstance(self.start, float) and math.isnan(self.start):
             self._order(me)
@@ -231,7 +230,7 @@ class Problem:
         if len(arms) < 2:
             raise SurefootError(f"a problem needs at least two arms to choose between; got {len(arms)}: {list(arms)}")
         names = [arm.name for arm in arms]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, k in Counter(names).items() if k > 1):
             raise SurefootError(f"arm names must differ; got {', '.join(map(repr, twice))} more than once")
         for arm in arms:
             if (self.shape == "levels") != (arm.labels is not None):
@@ -356,6 +355,8 @@ HIDDEN = ("correlation", "drift", "actual_noise", "scenarios")  # the keys of a 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     try:
+        import tomllib
+
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise SurefootError(f"cannot read {path}: {error.strerror or error}") from error

@@ -14,11 +14,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .checks import SurefootError, choice
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 PLUGINS = "SUREFOOT_PLUGINS"  # modules to import at first need, commas between: for code that is not installed
@@ -183,6 +185,8 @@ def split(spec: str) -> tuple[str, dict[str, str]]:
 
 @cache
 def _offers(group: str) -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # it takes a seventh of the time that `import surefoot` does
+
     return tuple(entry_points(group=group))
 
 

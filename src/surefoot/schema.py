@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-from .checks import SurefootError, choice
+from .checks import NAME, SurefootError, choice
 from .noise import KINDS, parse_noises
 from .problem import HIDDEN, Arm, Problem, Shape, Signals, read_toml
 from .scenario import CURVES, Scenario, parse_curve
@@ -45,7 +45,8 @@ PROBLEM: dict[str, Data] = {
              "between, each a table [[arms]]."},
 }  # fmt: skip
 ARM: dict[str, Data] = {
-    "name": {"type": "string", "minLength": 1, "description": "What people call it; names must differ."},
+    "name": {"type": "string", "minLength": 1, "maxLength": NAME,
+             "description": "What people call it; names must differ."},
     "start": {**NUMBER, "description": "A dose known to be safe. Not in the levels shape."},
     "max": {**NUMBER, "description": "The largest dose that may be given; needed in the monotonic shape; in the linear "
             "one there may be none."},

@@ -13,10 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,6 +82,9 @@ class Local(Workers):
 
         one = next(p for p in self.all if p.future is None or p.future.done())
         if one.executor is None or (one.future is not None and _broken(one.future)):
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
             one.executor = ProcessPoolExecutor(1, get_context("spawn"), _quiet)
         one.file.write_bytes(b"")
         with _no_main():
@@ -101,7 +103,7 @@ class Local(Workers):
         for one in self.all:
             if one.executor is not None:
                 for process in list((one.executor._processes or {}).values()):
-                    process.kill()
+                    process.terminate()
                 one.executor.shutdown(wait=False, cancel_futures=True)
         self.folder.cleanup()
 

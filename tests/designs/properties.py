@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,20 @@ import numpy as np
 from surefoot import Design, Problem, Scenario, simulate
 from surefoot.designs.base import ACTIVE, ALL_STOPPED, ENDINGS, RUNNING, Outcome, take
 from surefoot.designs.monotonic_evidence import MonotonicState
-from surefoot.testing import DesignSuite, assert_same, play
+from surefoot.simulate import Result
+from surefoot.testing import DesignSuite, assert_same, failures_allowed, play
+
+
+def failed(result: Result) -> int:
+    return int((result.wrong | result.unsafe).sum())
+
+
+def kept(results: Iterable[Result], delta: float, tests: int) -> None:
+    """Wrong or unsafe in no more trials than delta allows, in each of the results and in all of them together: what is
+    wrong with a proof shows in most of them, so that a few trials of each show what many of one would."""
+    bad = [(failed(result), len(result.pulls)) for result in results]
+    for found, trials in (*bad, (sum(found for found, _ in bad), sum(trials for _, trials in bad))):
+        assert found <= failures_allowed(trials, delta, tests), f"{found} of {trials} failed: {bad}"
 
 
 class MonotonicSuite(DesignSuite):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from surefoot import Noise, case, simulate
+from surefoot import Noise, Problem, Scenario, case, simulate
 from surefoot.arrays import Array
 from surefoot.bounds import Mixture
 from surefoot.designs.base import STOPPED, Cohort, Outcome
@@ -22,13 +22,20 @@ from surefoot.designs.surefoot import SurefootLevels
 from surefoot.scenario import Table
 from surefoot.testing import DesignSuite, failures_allowed
 
+from .properties import kept
+
 BINARY = Noise("bernoulli")
 
 
 class TestSuite(DesignSuite):
     design = SurefootLevels()
-    trials = 20  # of each case, and judged over all of them together; benchmarks play more
+    trials = 12  # of each case, and judged over all of them together; benchmarks play more
     symmetric = False  # of equals the first comes first
+
+    @property
+    def small(self) -> tuple[Problem, Scenario]:
+        problem, scenario = case("levels-gaussian", 3)
+        return problem.but(noise=Noise("gaussian", 0.4 * problem.sigma)), scenario
 
 
 # Wagers
@@ -137,14 +144,13 @@ class Anything(LevelsPolicy):
         return Cohort(np.minimum(dose, top), n.astype(np.int64), staked.astype(float))
 
 
-@pytest.mark.parametrize("kind", ["random", "all", "one", "jump"])
 @pytest.mark.parametrize("delta", [0.5, 0.9])
 @pytest.mark.parametrize("name", ["levels-cliff", "levels-gaussian"])
-def test_any_policy_is_safe_and_right(kind: Any, delta: float, name: str) -> None:
+def test_any_policy_is_safe_and_right(delta: float, name: str) -> None:
     problem, scenario = case(name, delta=delta, budget=250)
-    result = simulate(problem, scenario, SurefootLevels(policy=Anything(kind=kind)), 200, seed=2)
-    failed = int((result.wrong | result.unsafe).sum())
-    assert failed <= failures_allowed(200, delta, 16)
+    kinds: list[Any] = ["random", "all", "one", "jump"]
+    policies = [SurefootLevels(policy=Anything(kind=kind)) for kind in kinds]
+    kept([simulate(problem, scenario, it, 60, seed=2 + k) for k, it in enumerate(policies)], delta, 20)
 
 
 @pytest.mark.parametrize("delta", [0.1, 0.5, 0.9])
@@ -154,9 +160,9 @@ def test_a_climb_onto_a_ledge(delta: float) -> None:
     harm = [0.1, *[0.5001] * (levels - 1)]
     problem, scenario = case("levels-flat", 2, delta=delta, budget=300)
     flat = tuple(Table(tuple(range(levels - 1)), tuple(harm[: levels - 1])) for _ in range(2))
-    result = simulate(problem, replace(scenario, harm=flat), SurefootLevels(policy=Anything(kind="jump")), 300, seed=1)
+    result = simulate(problem, replace(scenario, harm=flat), SurefootLevels(policy=Anything(kind="jump")), 150, seed=1)
     assert result.unsafe.any() or delta < 0.5, "the attack is worth its place"
-    assert int(result.unsafe.sum()) <= failures_allowed(300, delta)
+    assert int(result.unsafe.sum()) <= failures_allowed(150, delta)
 
 
 def test_a_true_claim_is_refuted_no_more_often_than_promised() -> None:
@@ -174,18 +180,18 @@ def test_p_is_an_error_probability() -> None:
     """At any budget, wrong and p <= alpha no more often than alpha, and the shares of the certificates."""
     for budget in (60, 200, 600):
         problem, scenario = case("levels-thall", delta=0.5, budget=budget)
-        result = simulate(problem, scenario, SurefootLevels(), 200, seed=4)
+        result = simulate(problem, scenario, SurefootLevels(), 100, seed=4)
         wrong = ~result.good[result.recommended]
         for alpha in (0.05, 0.2, 0.5):
             allowed = alpha + (1 - VERDICT) * problem.delta
-            assert int((wrong & (result.p <= alpha)).sum()) <= failures_allowed(200, allowed, 9)
+            assert int((wrong & (result.p <= alpha)).sum()) <= failures_allowed(100, allowed, 9)
 
 
 def test_an_unsafe_start_is_stopped() -> None:
     problem, scenario = case("levels-flat", 3)
     high = Table((0, 1, 2, 3), (0.6, 0.7, 0.8, 0.9))
     weak = replace(scenario, effect=scenario.effect[::-1], harm=(high, *scenario.harm[1:]))
-    result = simulate(problem, weak, SurefootLevels(), 50, trace=True)
+    result = simulate(problem, weak, SurefootLevels(), 20, trace=True)
     assert result.trace is not None
     standing = result.trace.verdict.standing[:, 0]
     assert np.all(standing > 0)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,28 +23,24 @@ from surefoot.testing import DesignSuite, failures_allowed, play
 
 from . import strategies
 from .policies import Anyhow, Hostile, OnlyArmThree
-from .properties import bounds_hold
+from .properties import bounds_hold, kept
 from .small import easy
 
 DESIGN = SurefootLinear()
 POLICIES = [Anyhow(), Hostile(), OnlyArmThree()]
 
 
-def failed(result: Result) -> int:
-    return int((result.wrong | result.unsafe).sum())
-
-
 class TestAnyPolicyConforms(DesignSuite):
     """A random policy on our evidence keeps the promise of a design, and the protocol."""
 
     design = SurefootLinear(Anyhow())
-    trials = 30  # of each scenario, and judged over all of them together
+    trials = 20  # of each scenario, and judged over all of them together
     symmetric = False
     small = property(lambda self: easy())
 
     def simulated(self, name: str) -> Result:
         arms = 8 if name == "hundred-arms" else None
-        return simulate(*case(name, arms, budget=2000), self.design, self.trials, seed=1)
+        return simulate(*case(name, arms, budget=1000), self.design, self.trials, seed=1)
 
 
 def close(gap: float, **changes: Any) -> tuple[Problem, Scenario]:
@@ -57,18 +54,17 @@ def close(gap: float, **changes: Any) -> tuple[Problem, Scenario]:
 
 @pytest.mark.parametrize("delta", [0.5, 0.9])
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("signals", ["independent", "any"])
-def test_safe_and_right_under_any_policy(policy: Policy[Any], delta: float, signals: str) -> None:
+def test_safe_and_right_under_any_policy(policy: Policy[Any], delta: float) -> None:
     """At a delta at which a broken proof would show; with and without a tolerance."""
-    for tolerance in (None, 0.02):
+    results = []
+    for k, (signals, tolerance) in enumerate(product(["independent", "any"], [None, 0.02])):
         problem, scenario = close(0.04, delta=delta, signals=signals, tolerance=tolerance, budget=600)
-        result = simulate(problem, scenario, SurefootLinear(policy), 300, seed=5)
-        assert failed(result) <= failures_allowed(300, delta, 24)
+        results.append(simulate(problem, scenario, SurefootLinear(policy), 80, seed=5 + k))
+    kept(results, delta, 30)
 
 
-@pytest.mark.parametrize("policy", [None, *POLICIES], ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize("kind", ["levels", "binary"])
-def test_levels_and_binary_readings_under_any_policy(policy: Policy[Any] | None, kind: str) -> None:
+def test_levels_and_binary_readings_under_any_policy(kind: str) -> None:
     if kind == "levels":
         arms = tuple(Arm(name, 0.25, levels=(0.25, 0.5, 1.0)) for name in "abc")
         problem = Problem(arms, 1.0, "linear", Noise("gaussian", 0.3), delta=0.8, budget=800)
@@ -77,8 +73,8 @@ def test_levels_and_binary_readings_under_any_policy(policy: Policy[Any] | None,
         arms = tuple(Arm(name, 0.3, 1.0) for name in "abc")
         problem = Problem(arms, 0.2, "linear", Noise("bernoulli"), delta=0.8, budget=2000)
         scenario = Scenario((Linear(0.4), Linear(0.19), Linear(0.2)), (Linear(0.42), Linear(0.1), Linear(0.19)))
-    design = SurefootLinear() if policy is None else SurefootLinear(policy)
-    assert failed(simulate(problem, scenario, design, 300, seed=6)) <= failures_allowed(300, 0.8, 8)
+    designs = [DESIGN, *map(SurefootLinear, POLICIES)]
+    kept([simulate(problem, scenario, design, 100, seed=6 + k) for k, design in enumerate(designs)], 0.8, 10)
 
 
 @pytest.mark.parametrize("policy", [None, *POLICIES], ids=lambda p: type(p).__name__)
@@ -105,7 +101,7 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
     assert np.sum(most >= math.log(2)) <= failures_allowed(trials, 0.5, 12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strategies.linear(honest=True), st.integers(0, 2**32), st.sampled_from([DESIGN, SurefootLinear(Anyhow())]))
 def test_bounds_hold(made: strategies.Case, seed: int, design: SurefootLinear) -> None:
     problem, scenario = made
@@ -212,7 +208,9 @@ def test_intervals_hold_together_with_the_doses(kind: str) -> None:
         problem, scenario = close(0.3, delta=0.5, budget=1500)
     truth = scenario.truth(problem)
     bad = np.zeros(60, bool)
-    for *_, after in play(DESIGN, problem, scenario, trials=60, seed=15):
+    for k, (*_, after) in enumerate(play(DESIGN, problem, scenario, trials=60, seed=15)):
+        if k % 4:  # they take their time
+            continue
         v = DESIGN.verdict(after)
         bad |= ((v.lower > truth.value) | (v.upper < truth.value)).any(axis=1)
         bad |= ((v.safe > truth.dose + 1e-9) | (v.unsafe < truth.dose - 1e-9)).any(axis=1)

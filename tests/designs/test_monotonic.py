@@ -22,6 +22,7 @@ def constant(p: Problem, read: Read) -> Referee:
 
 class TestConformance(DesignSuite):
     design = THEORY
+    trials = 500
 
 
 class TestPaperSchedule(DesignSuite):
@@ -43,7 +44,7 @@ def test_is_the_pseudocode_while_refining() -> None:
     compare(THEORY, algorithm_2, problem.but(tolerance=0.3), scenario, trials=30, seed=2)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(strategies.monotonic(), st.booleans(), st.sampled_from([1.0, 5.0]))
 def test_is_the_pseudocode_on_any_problem(made: strategies.Case, theory: bool, loud: float) -> None:
     compare(THEORY if theory else PAPER, algorithm_2 if theory else constant, *made, trials=3, seed=0, loud=loud)
@@ -65,13 +66,13 @@ def test_reference_figures_of_the_papers_schedule() -> None:
         assert simulate(*case("paper-drug", arms), PAPER, 500, seed=5).pulls.mean() == pytest.approx(pulls, rel=0.15)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(strategies.monotonic(), st.integers(0, 2**32))
 def test_ends_whatever_comes_back(made: strategies.Case, seed: int) -> None:
     no_end_without_a_pull(THEORY, made[0], seed, most=1000)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(strategies.monotonic(honest=True), st.integers(0, 2**32))
 def test_bounds_hold(made: strategies.Case, seed: int) -> None:
     bounds_hold(THEORY, *made, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +97,11 @@ def test_a_journal_that_is_changed_under_a_running_study(tmp_path: Path, edit: s
     study = Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn")
     study.tell_many(subjects(p).rows(study.ask()))
     last = study.view.seq
-    with sqlite3.connect(tmp_path / "s.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as raw, raw:
         if edit == "UPDATE":
             raw.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = ?", (last,))
         else:
             raw.execute("DELETE FROM surefoot_events WHERE seq > ?", (last - 1 if edit == "DELETE" else 1,))
-    raw.close()
     with pytest.raises(SurefootError, match="does not hold"):
         study.ask()
 
@@ -111,9 +111,8 @@ def test_a_time_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     study = Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn")
     last = study.log()[-1]
     forged = last._replace(at="yesterday")
-    with sqlite3.connect(tmp_path / "s.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as raw, raw:
         raw.execute("UPDATE surefoot_events SET at = ?, hash = ? WHERE seq = ?", ("yesterday", forged.seal(), last.seq))
-    raw.close()
     again = Study.open(tmp_path / "s.db")
     with pytest.raises(SurefootError, match="no time that can be read"):
         again.tell(again.ask()[0].id, 0.1, 0.1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from surefoot.designs import DESIGNS
 from surefoot.study import Study, cache
 from surefoot.study.checker import THEOREMS
 from surefoot.study.published import theorem_of
+from surefoot.study.sql import SqlJournal
 
 from .subjects import problem, run, subjects
 
@@ -95,7 +97,7 @@ def test_a_journal_that_was_changed_where_it_stands_is_folded_anew(tmp_path: Pat
     study = told(f"sqlite:///{tmp_path}/s.db", "surefoot-linear")
     given = study.view.open
     assert given
-    with sqlite3.connect(tmp_path / "s.db") as db:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
         db.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = ?", (given.seq,))
     status = Study.open(tmp_path / "s.db").status()
     assert not status["holds"] and f"event {given.seq} was changed" in status["trouble"]
@@ -103,11 +105,11 @@ def test_a_journal_that_was_changed_where_it_stands_is_folded_anew(tmp_path: Pat
 
 def test_verify_does_not_look_at_it(tmp_path: Path) -> None:
     study = told(f"sqlite:///{tmp_path}/s.db", "surefoot-linear")
-    with sqlite3.connect(tmp_path / "s.db") as db:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
         db.execute("UPDATE surefoot_events SET payload = replace(payload, '0.', '1.') WHERE seq = 3")
     report = Study.open(tmp_path / "s.db").verify()
     assert not report["ok"] and report["event"] == 3
     assert study.journal.file
-    study.journal._beside("s").unlink()
+    cast(SqlJournal, study.journal)._beside("s").unlink()
     status = Study.open(tmp_path / "s.db").status()
     assert not status["holds"] and "event 3 was changed" in status["trouble"]

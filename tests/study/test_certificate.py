@@ -163,12 +163,12 @@ def test_another_machine_may_differ_in_the_last_digit(study: Study) -> None:
 
 def test_tampering_in_the_database(tmp_path: Path) -> None:
     import sqlite3
+    from contextlib import closing
 
     study = lived(tmp_path / "s.db")
     head = study.view.hash
     study.journal.engine.dispose()
-    with sqlite3.connect(tmp_path / "s.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as raw, raw:
         raw.execute("UPDATE surefoot_events SET payload = replace(payload, '0.2', '0.1') WHERE kind = 'corrected'")
-    raw.close()
     report = Study.open(tmp_path / "s.db").verify(head=head)
     assert not report["ok"] and "was changed" in report["message"]

@@ -143,10 +143,10 @@ def test_which_database(cli: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_newer_journal(cli: Terminal) -> None:
     import sqlite3
+    from contextlib import closing
 
-    with sqlite3.connect("trial.db") as raw:
+    with closing(sqlite3.connect("trial.db")) as raw, raw:
         raw.execute("UPDATE surefoot_events SET version = 99 WHERE seq = 2")
-    raw.close()
     assert "newer surefoot" in cli("status", code=2)
 
 

@@ -73,8 +73,8 @@ FINE = Scenario((Linear(0.5), Linear(0.3)), (Linear(0.45), Linear(0.5)))
 def test_a_valid_study_is_hardly_ever_paused(shape: str, kind: str) -> None:
     """Harm at the limit at the largest dose, effects on the line: the hardest truth that keeps to the assumptions."""
     p, rng = make_problem(shape, kind), np.random.default_rng(5)
-    wrong = sum(bool(play(p, FINE, rng, (0.2, 0.3, 0.5, 1.0, 1.0), n=30, looks=8)) for _ in range(80))
-    assert wrong <= failures_allowed(80, 0.01)
+    wrong = sum(bool(play(p, FINE, rng, (0.2, 0.3, 0.5, 1.0, 1.0), n=30, looks=8)) for _ in range(40))
+    assert wrong <= failures_allowed(40, 0.01)
 
 
 def bent(*points: tuple[float, float]) -> Table:

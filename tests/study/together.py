@@ -18,7 +18,7 @@ from surefoot.study import Study
 
 from .subjects import problem, run, subjects
 
-PROBLEM = problem("linear", sigma=0.35)
+PROBLEM = problem("linear", sigma=0.2)
 TELLERS, THREADS = 8, 4
 
 

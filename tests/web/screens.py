@@ -15,7 +15,7 @@ from surefoot.study import simulated
 from surefoot.web.demo import PROBLEM, TRUTH
 
 from .browser import chromium
-from .server import PASSWORD, Server, play, serving
+from .server import ARABIC, NAMES, PASSWORD, Server, play, serving
 
 WIDTHS = (1440, 1024, 390)
 
@@ -28,27 +28,19 @@ def studies(db: Path) -> None:
     paused.pause("the pharmacist doubts the label of batch 7", actor="ann")
     play(db, "hundred", "hundred-arms", 100, most=2)
     play(db, "levels", "levels-thall", most=12)
-    play(db, "دراسة الصداع", "paper-linear", 3, most=1)
+    for name in NAMES:
+        play(db, name, "paper-linear", 3, most=4, names=NAMES)
 
 
-def pages(server: Server) -> dict[str, str]:
-    part = "/study/headache"
-    names = {
-        "studies": "/",
-        "board": part,
-        "ended": "/study/creams",
-        "paused": "/study/ramp-up",
-        "levels": "/study/levels",
-    }
-    names |= {"hundred": "/study/hundred", "arabic": "/study/دراسة الصداع", "enter": f"{part}/enter"}
-    names |= {
-        "change": f"{part}/change",
-        "journal": f"{part}/journal",
-        "access": "/access",
-        "lab": "/lab",
+def pages() -> dict[str, str]:
+    part, arabic = "/study/headache", f"/study/{ARABIC}"
+    return {
+        "studies": "/", "board": part, "ended": "/study/creams", "paused": "/study/ramp-up", "levels": "/study/levels",
+        "hundred": "/study/hundred", "arabic": arabic, "arabic-enter": f"{arabic}/enter",
+        "arabic-journal": f"{arabic}/journal", "arabic-change": f"{arabic}/change", "enter": f"{part}/enter",
+        "change": f"{part}/change", "journal": f"{part}/journal", "access": "/access", "lab": "/lab",
         "docs": "/api/docs",
-    }
-    return names
+    }  # fmt: skip
 
 
 def log_in(server: Server, context: Any, name: str = "ann", role: str = "admin") -> Any:
@@ -75,7 +67,7 @@ def main(folder: Path, wanted: list[str]) -> None:
                         device_scale_factor=1,
                     )  # fmt: skip
                     page = log_in(server, context)
-                    for name, path in pages(server).items():
+                    for name, path in pages().items():
                         if wanted and name not in wanted:
                             continue
                         page.goto(server.url + path)

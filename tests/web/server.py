@@ -8,20 +8,26 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import argon2
 import httpx
+import numpy as np
 import uvicorn
 
 from surefoot import Study, case
 from surefoot.study import simulated
 from surefoot.web import create_app
 from surefoot.web.access import _users
+from surefoot.web.app import SERVER
 from surefoot.web.gate import Safety
 
+ARABIC = ("كريم الزنك مع اللانولين والجلسرين وشمع العسل، " * 9)[:199] + "ب"
+# As long as may be
+NAMES = (("a cream with zinc oxide, lanolin, glycerol, beeswax; " * 9)[:199] + "x", ARABIC, "W" * 200)
 PASSWORD = "correct horse battery"
 
 
@@ -67,9 +73,7 @@ def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **optio
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", port))
-    config = uvicorn.Config(
-        app, log_level="critical", proxy_headers=False, timeout_graceful_shutdown=1, server_header=False
-    )
+    config = uvicorn.Config(app, **SERVER | {"log_level": "critical", "timeout_graceful_shutdown": 1})
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
     thread.start()
@@ -93,9 +97,28 @@ def play(
 ) -> Study:
     """A study of a case, so many cohorts on; to its end where none are given."""
     problem, truth = case(kind, arms, **options.pop("changes", {}))
+    names = options.pop("names", problem.names)
+    problem = problem.but(arms=tuple(replace(it, name=x) for it, x in zip(problem.arms, names, strict=True)))
     study = Study.create(db, name, problem, actor="simulation", seed=8, watch="warn", **options)
     rounds = 0
     while (most is None or rounds < most) and (asked := study.ask()):
         study.tell_many(simulated(problem, truth, asked, 5))
         rounds += 1
+    return study
+
+
+def long_study(db: Path, name: str, readings: int = 100_000) -> Study:
+    """So many readings one by one, and a cohort open that has as many again: quick, by the door that `tell` uses."""
+    problem, truth = case("tiny-gap", 5)
+    study = Study.create(db, name, problem, "safebai-linear", actor="clinic", seed=1, watch="warn")
+    rng, left = np.random.default_rng(1), readings
+    while left:
+        some = study.ask()[:left]
+        left -= len(some)
+        dose, arm = np.array([a.dose for a in some]), [problem.names.index(a.arm) for a in some]
+        means = (curves(np.tile(dose[:, None], 5))[range(len(some)), arm] for curves in (truth.effects, truth.harms))
+        effect, harm = ((mean + rng.normal(size=len(some))).tolist() for mean in means)
+        with study._writing() as add:
+            for a, x, y in zip(some, effect, harm, strict=True):
+                add("told", {"id": a.subject, "effect": x, "harm": y})
     return study

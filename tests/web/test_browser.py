@@ -10,30 +10,14 @@ from typing import Any
 import pytest
 
 from surefoot import Study
-from surefoot.web.demo import NAME, PROBLEM, Arrivals, begin
+from surefoot.web.demo import NAME, Arrivals, begin
+from surefoot.web.lab_work import START
 
 from .browser import axe
 from .screens import log_in
-from .server import PASSWORD, Server, play, serving
+from .server import ARABIC, NAMES, PASSWORD, Server, long_study, play, serving
 
-EASY = """
-shape = "linear"
-limit = 1.0
-delta = 0.1
-noise = { kind = "gaussian", sigma = 0.02 }
-[[arms]]
-name = "cream A"
-start = 0.5
-max = 2.0
-effect = { curve = "linear", slope = 0.9 }
-harm = { curve = "linear", slope = 0.7 }
-[[arms]]
-name = "كريم ب"
-start = 0.5
-max = 2.0
-effect = { curve = "linear", slope = 0.3 }
-harm = { curve = "linear", slope = 0.8 }
-"""
+EASY = START.replace("sigma = 0.3", "sigma = 0.02").replace("start = 0.2", "start = 0.5").replace("cream B", "كريم ب")
 
 
 class Watch:
@@ -74,7 +58,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     play(db, "ended", "paper-linear", 3, changes={"budget": 40})
     play(db, "hundred", "hundred-arms", 100, most=1)
     play(db, "paused", "paper-drug", 3, most=2, changes={"slack": 0.5}).pause("a doubt", actor="ann")
-    Study.create(db, "دراسة " + "ط" * 54, PROBLEM, actor="x")
+    play(db, ARABIC, "paper-linear", 3, most=4, names=NAMES)
     with serving(db) as server:
         yield server
 
@@ -102,7 +86,7 @@ def test_from_the_first_start_to_the_certificate(watch: Watch, tmp_path: Path) -
         page.click("text=Go on")
         page.click("text=Design one")
         page.fill("#lab-text", EASY)
-        page.wait_for_selector("#notes >> text=The problem holds: 2 arms")
+        page.wait_for_selector("#notes >> text=The problem holds: 3 arms")
         page.wait_for_selector("[name=arm1_name][value='كريم ب']")
         page.fill("[name=delta]", "1.5")
         page.wait_for_selector("#notes >> text=delta must be between 0 and 1")
@@ -159,6 +143,51 @@ def test_each_role_sees_its_own(watch: Watch, many: Server) -> None:
     assert [e.kind for e in told if e.kind not in ("opened", "ended")] == ["assigned", "told"], (
         "a double click tells once"
     )
+
+
+def test_a_meeting_by_clicking_alone(watch: Watch, many: Server) -> None:
+    """A statistician marks the meeting, pauses after seeing what that does, and goes on; a clinic's table is refused by
+    its line, then told; a reader sees what changed, verifies, and reads the certificate."""
+    study = many.site.hub.study("running")
+    plans = log_in(many, watch.context(), "mee", "statistician")
+    plans.goto(f"{many.url}/study/running")
+    plans.click("text=A meeting looks at this now")
+    plans.wait_for_selector("text=Since the last meeting")
+    assert "nothing has happened" in plans.inner_text("#board")
+    for command, said in (("Pause", "Paused: the label of batch 7"), ("Go on", "Running: cohort")):
+        plans.click("nav >> text=Change")
+        form = plans.locator("form.card", has=plans.locator(f"h2:text-is('{command}')"))
+        form.locator("[name=reason]").fill("the label of batch 7")
+        form.locator("button").click()
+        plans.wait_for_selector("text=No arm would stand otherwise")
+        plans.click("button:has-text('Do it')")
+        plans.wait_for_selector(f".sentence:has-text('{said}')")
+    enters = log_in(many, watch.context(), "pat", "data entry")
+    enters.goto(f"{many.url}/study/running")
+    enters.fill("[name=count]", "2")
+    enters.click("button:has-text('Take')")
+    enters.wait_for_selector("li.work")
+    mine = [code.strip() for code in enters.locator("li.work .id").all_inner_texts()]
+    before, watch.allowed = len(study.log()), ["422"]
+    for rows in ([*mine, "zz-9"], mine):
+        enters.click("summary >> text=Paste a table") if not enters.locator("[name=text]").is_visible() else None
+        enters.fill("[name=text]", "id\teffect\tharm\n" + "\n".join(f"{id}\t0,2\t0,1" for id in rows))
+        enters.click("button:has-text('Check')")
+        enters.wait_for_selector("#paste .wrong, #paste .said")
+        assert len(study.log()) == before, "checked, and nothing told"
+        if "zz-9" in rows:
+            assert "line" in enters.inner_text("#paste .wrong") and "zz-9" in enters.inner_text("#paste .wrong")
+    enters.dblclick("button:has-text('Tell all of them')")
+    enters.wait_for_selector(f"text={len(mine)} told")
+    assert sum(e.kind == "told" for e in study.log()[before:]) == len(mine)
+    reads = log_in(many, watch.context(), "rea", "reader")
+    reads.goto(f"{many.url}/study/running")
+    assert f"{len(mine)} told" in reads.inner_text("#board")
+    reads.click("nav >> text=Journal")
+    reads.click("text=Verify all of it")
+    reads.wait_for_selector("text=It holds.")
+    reads.click("text=Certificate >> nth=0")
+    reads.wait_for_selector("h1")
 
 
 def test_typing_by_keyboard_through_accidents(watch: Watch, many: Server) -> None:
@@ -232,6 +261,69 @@ def test_the_demo(watch: Watch, tmp_path: Path) -> None:
         arrivals.stop()
 
 
+def test_names_as_long_as_may_be(watch: Watch, many: Server) -> None:
+    """Of a study, its arms, a site and a person; on a phone, and in the lab."""
+    page = log_in(many, watch.context(viewport={"width": 390, "height": 800}), NAMES[2], "statistician")
+    for path in ("", "/enter", "/change", "/journal"):
+        page.goto(f"{many.url}/study/{ARABIC}{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        assert ARABIC in page.inner_text(".crumb")
+    page.goto(f"{many.url}/study/{ARABIC}")
+    assert [x.strip() for x in page.locator("table.arms th bdi").all_inner_texts()] == list(NAMES)
+    boxes = page.locator("table.arms th bdi").evaluate_all("all => all.map(x => x.getBoundingClientRect().right)")
+    assert max(boxes) <= 390
+    page.click("nav >> text=Enter")
+    page.fill("[name=site]", NAMES[0])
+    page.click("button:has-text('Reserve')")
+    page.wait_for_selector("li.work")
+    page.locator("[name=harm]").first.fill("0.1")
+    page.locator("[name=effect]").first.fill("0.1")
+    page.locator("li.work button:has-text('Tell')").first.click()
+    page.wait_for_selector("li.done")
+    assert many.site.hub.study(ARABIC).log()[-1].actor.startswith(f"{NAMES[2]} (statistician")
+    page.goto(f"{many.url}/lab")
+    for k, name in enumerate(NAMES):
+        page.fill(f"[name=arm{k}_name]", name)
+    page.wait_for_selector(f"#notes >> text={NAMES[2]}")
+    page.fill("[name=name]", NAMES[1][:100])
+    page.click("text=Create the study")
+    page.wait_for_selector("text=Running: cohort 1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_hundred_thousand_readings(watch: Watch, tmp_path: Path) -> None:
+    """Nothing is sent whole, and nothing takes long: every page is small, whatever stands behind it."""
+    long_study(tmp_path / "big.db", "big")
+    with serving(tmp_path / "big.db") as server:
+        page = log_in(server, watch.context(), "reads", "statistician")
+        sizes = list[int]()
+        shown = re.compile("/study/big(/enter|/journal|/board)?([?].*)?$")
+        page.on("response", lambda r: sizes.append(len(r.body())) if shown.search(r.url) else None)
+        page.goto(f"{server.url}/study/big")
+        assert page.inner_text(".facts dd >> nth=0") == "100,000"
+        assert page.locator("svg.chart circle").count() < 500
+        page.click("nav >> text=Journal")
+        assert page.locator("table.journal tbody tr").count() == 100
+        page.click("text=Older")
+        page.wait_for_url("**/journal?before=*")
+        assert page.locator("table.journal tbody tr").count() == 100
+        page.select_option("[name=kind]", "opened")
+        page.click("button:has-text('Filter')")
+        page.wait_for_url("**kind=opened*")
+        assert 2 <= page.locator("table.journal tbody tr").count() < 20
+        page.click("nav >> text=Enter")
+        rows = page.locator("li.work")
+        assert rows.count() == 50
+        rows.first.locator("[name=harm]").fill("0.1")
+        rows.first.locator("[name=effect]").fill("0.2")
+        rows.first.locator("button").click()
+        page.wait_for_selector("li.done")
+        page.click("nav >> text=Board")
+        page.wait_for_selector(".facts dd:has-text('100,001')")
+        page.close()
+        assert max(sizes) < 150_000
+
+
 def test_work_in_the_background(watch: Watch, many: Server) -> None:
     page = log_in(many, watch.context(), "plans", "statistician")
     page.goto(f"{many.url}/lab")
@@ -268,7 +360,7 @@ def test_nobody_is_kept_out(watch: Watch, many: Server) -> None:
     for scheme, width in (("light", 1280), ("dark", 390)):
         context = watch.context(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
         page = log_in(many, context, "boss", "admin")
-        arabic = f"/study/{next(n for n in many.site.hub.journal.names() if n.startswith('د'))}"
+        arabic = f"/study/{ARABIC}"
         for path in (*PAGES, arabic, "/login") if scheme == "light" else (*PAGES[:2], *PAGES[6:11], arabic):
             page.goto(many.url + path)
             assert page.evaluate("document.querySelector('h1').getBoundingClientRect().height") > 0

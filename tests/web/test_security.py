@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import html
 import re
+import socket
+import ssl
+import subprocess
+import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
+from surefoot import SurefootError
+from surefoot.web import serve
 from surefoot.web.access import ROLES, Access, Limiter, Refused
 from surefoot.web.accounts import _local
-from surefoot.web.app import table
+from surefoot.web.app import Patient, table
 from surefoot.web.gate import Safety
 
 from .server import PASSWORD, Server, play, serving, token
@@ -165,6 +177,8 @@ def test_wrong_logins(server: Server) -> None:
             server.site.access.login("victim", f"guess {k}", "127.0.0.1")
         seen.append(429 if error.value.wait else 403)
     assert seen.count(403) <= 15 and set(seen) == {403, 429}, "those that were looked at"
+    for _ in range(8):  # a busy machine may be slower than the first waits
+        server.site.access.by_pair.failed("victim 127.0.0.1")
     assert client.post("/login", data={"name": "victim", "password": PASSWORD}).status_code == 429
     assert int(answer.headers["retry-after"]) >= 1
     limits = server.site.access.by_pair, server.site.access.by_address, server.site.access.by_name
@@ -292,6 +306,93 @@ def test_no_redirect_elsewhere(server: Server) -> None:
     assert server.client(follow_redirects=False).post("/login", data=form).headers["location"] == "/"
 
 
+def said(server: Server, *parts: bytes, wait: float = 10.0) -> bytes:
+    """What the server answers to bytes as they are."""
+    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=wait) as far:
+        for part in parts:
+            far.sendall(part)
+        answer = b""
+        while more := far.recv(65_536):
+            answer += more
+    return answer
+
+
+def test_those_who_hold_the_door(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers and bodies that do not end, bodies that nobody in particular sends, requests with two ends."""
+    head = b"%b HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n%b\r\n\r\n"
+    monkeypatch.setattr(Patient, "within", 0.3)
+    assert said(server, b"GET / HT") == b"", "closed without a word"
+    monkeypatch.setattr("surefoot.web.gate.BODY_WITHIN", 0.3)
+    assert b" 408 " in said(server, head % (b"POST /login", b"content-length: 100"), b"name=x")[:20]
+    monkeypatch.undo()
+    paste = head % (b"POST /study/one/paste", b"content-length: 3000000")
+    assert b" 303 " in said(server, paste, b"x" * 10_000)[:20], "of nobody it is not even read"
+    kind = b"content-length: 3000000\r\ncontent-type: application/json\r\nauthorization: Bearer x"
+    assert b" 400 " in said(server, head % (b"POST /api/v1/studies", kind), b" " * 30_000)[:20], "no more than a little"
+    hidden = b"0\r\n\r\nGET /x HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    twice = head.replace(b"connection: close\r\n", b"") % (
+        b"POST /",
+        b"content-length: 4\r\ntransfer-encoding: chunked",
+    )
+    assert said(server, twice, hidden).count(b"HTTP/1.1 ") == 1, "what hides behind the first end is not looked at"
+
+
+def test_numbers_and_texts_without_end(server: Server) -> None:
+    admin, huge = server.person("huge", "admin"), "9" * 40
+    for path in ("/?page=", "/access?before=", "/study/one/journal?before=", "/study/one/enter?page="):
+        assert admin.get(path + huge).status_code == 422 and admin.get(path + "-1").status_code == 422
+    api = server.client(headers={"authorization": f"Bearer {_token(server)}"})
+    for path in ("/events?after=", "/events?limit=", "/assignments?limit="):
+        assert api.get(f"/api/v1/studies/one{path}{huge}").status_code == 422
+    assert api.post("/api/v1/studies/one/assignments", json={"count": 501, "site": "x"}).status_code == 422
+    many = {"name": "x", "problem": {"arms": [{"name": f"a{k}"} for k in range(20_000)]}}
+    assert "at most 500 arms" in api.post("/api/v1/studies", json=many).text
+    form = {"token": token(admin)}
+    for text in ("a = " + "[" * 4_000, "a." * 50_000 + "b = 1", "a = 1\n" * 50_000, "[[arms]]\nname = 'x'\n" * 501):
+        answer = admin.post("/lab/text", data=form | {"text": text})
+        assert answer.status_code == 200 and "wrong" in answer.text
+
+
+def test_what_was_typed_in_the_wrong_field_is_kept_nowhere(server: Server) -> None:
+    assert server.client().post("/login", data={"name": PASSWORD, "password": "ann"}).status_code == 403
+    assert PASSWORD not in str(server.site.access.history()) and server.site.access.history()[0].by == "nobody"
+
+
+def test_keys_of_others(server: Server) -> None:
+    """An Idempotency-Key is of one token: nobody is answered what another was."""
+    access = server.site.access
+    one, two = (
+        server.client(headers={"authorization": f"Bearer {access.add_token(f'key {k}', 'statistician', None, 1, 'x')}"})
+        for k in "ab"
+    )
+    path, key, body = "/api/v1/studies/one/pause", {"idempotency-key": "k"}, {"reason": "lunch"}
+    answers = [far.post(path, json=body, headers=key) for far in (one, one, two)]
+    assert [a.headers.get("idempotent-replay") for a in answers] == [None, "true", None]
+    assert one.post(path, json={"reason": "tea"}, headers=key).status_code == 422
+    server.site.hub.study("one").resume("back")
+
+
+def test_a_stream_ends_with_its_session(server: Server) -> None:
+    """After logout and after a change of role nothing more is heard, whatever happens in the study."""
+    for k, end in enumerate(("logout", "role", "token")):
+        client = server.person(f"hears {k}", "reader")
+        secret = server.site.access.add_token(f"hears t{k}", "reader", None, 1, "x")
+        api = server.client(headers={"authorization": f"Bearer {secret}"})
+        far, path = (api, "/api/v1/studies/one/stream") if end == "token" else (client, "/study/one/stream")
+        with far.stream(
+            "GET", path, params={"since": (at := server.site.hub.head("one", now=True)[0]), "after": at}
+        ) as heard:
+            if end == "logout":
+                client.post("/logout", data={"token": token(client)})
+            elif end == "role":
+                server.site.access.change_user(f"hears {k}", "data entry", None, True, "test")
+            else:
+                server.site.access.end_token(f"hears t{k}", "test")
+            server.site.hub.study("one").pause("something happens")
+            server.site.hub.study("one").resume("and is over")
+            assert "data" not in "".join(heard.iter_text()), end
+
+
 def test_sign_on_by_a_proxy(tmp_path: Path) -> None:
     """The header counts from the proxy's address alone, and only for who has an account."""
     db = tmp_path / "sso.db"
@@ -304,6 +405,62 @@ def test_sign_on_by_a_proxy(tmp_path: Path) -> None:
             assert (client.get("/", headers={"x-user": "ann"}).status_code == 200) is believed
             assert client.get("/", headers={"x-user": "nobody"}).status_code == 303
             assert client.get("/").status_code == 303
+            twice = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nx-user: ann\r\nx-user: eve\r\n\r\n"
+            assert b" 303 " in said(server, twice)[:20], "the first may be the browser's own"
+    headers = [(b"x-forwarded-for", b"1.1.1.1"), (b"x-forwarded-for", b"2.2.2.2, 3.3.3.3")]
+    scope = {"type": "http", "client": ("127.0.0.1", 1), "headers": headers}
+    assert Safety(proxy="127.0.0.1").address(scope) == "3.3.3.3", "what the proxy saw, not what a browser says"
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate of `localhost` and its private key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+    signed = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False).sign(key, SHA256())
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(signed.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+def test_tls(tmp_path: Path) -> None:
+    """The command itself, with a real certificate: https alone, cookies that never travel in the open."""
+    certificate, key = self_signed(tmp_path)
+    with pytest.raises(SurefootError, match="are no certificate and its key"):
+        serve(tmp_path / "s.db", certificate=key, private_key=certificate)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    how = ["--certificate", str(certificate), "--private-key", str(key), "--port", str(port), "--no-browser"]
+    command = [sys.executable, "-m", "surefoot", "serve", "--db", str(tmp_path / "s.db"), *how, "--name", "localhost"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            link = [server.stdout.readline().strip() for _ in range(2)][1]
+            base, _, secret = link.partition("/first#")
+            assert base == f"https://localhost:{port}"
+            here = {"sec-fetch-site": "same-origin"}
+            trusted = ssl.create_default_context(cafile=certificate)
+            with httpx.Client(base_url=base, verify=trusted, headers=here, timeout=60) as client:
+                for _ in range(600):
+                    try:
+                        page = client.get("/login")
+                        break
+                    except httpx.ConnectError:
+                        time.sleep(0.1)
+                assert page.headers["strict-transport-security"].startswith("max-age=")
+                form = {"link": secret, "name": "ann", "password": PASSWORD, "again": PASSWORD}
+                said = client.post("/first", data=form).headers.get_list("set-cookie")
+                assert len(said) == 2 and all("secure" in x.lower() and "httponly" in x.lower() for x in said)
+                assert said[1].startswith("__Host-surefoot=") and "domain" not in said[1].lower()
+                assert "No study yet" in client.get("/").text
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"http://localhost:{port}/login")
+            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                httpx.get(f"{base}/login")
+        finally:
+            server.terminate()
 
 
 def test_entry_sees_no_more_than_its_own(server: Server) -> None:

@@ -56,7 +56,7 @@ def clear(path: Path) -> None:
     try:
         journal = Journal(path)
         ours = journal.names() == [NAME] and journal.read(NAME)[0].actor == NAME
-        journal.engine.dispose()
+        journal.close()
     except SurefootError:
         ours = False
     if not ours:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import gc
 import getpass
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..problem import SurefootError
+from ..checks import NAME, SurefootError, line
 from . import cache
 from .fold import View
 from .journal import Journal
 from .published import digest_of
 from .rows import Transaction
-from .text import line
 from .verify import WRONG
 
 Seen = TypeVar("Seen")
@@ -25,6 +26,16 @@ class Unsound(SurefootError):
     """The journal does not hold."""
 
 
+@dataclass(eq=False)
+class Brought:
+    """A reading that somebody wants written, and what became of it."""
+
+    row: Mapping[str, Any]
+    who: str
+    done: bool = False
+    refused: SurefootError | None = None
+
+
 class Live:
     """What the commands of a study have in common. Any number of threads and processes may use it."""
 
@@ -32,6 +43,7 @@ class Live:
         self.journal, self.name, self.actor = journal, name, who_is(actor)
         self._view, self._lock = View(), threading.RLock()
         self._now: Transaction  # while a command writes
+        self._brought: deque[Brought] = deque()  # readings of threads that wait for the one that writes
         self._kept = self._folded = 0  # the event that the cache stands at, and how many cohorts are in it
         self._passed: tuple[Any, Any] = (None, None)  # the open cohort and the evidence that it was last checked by
 
@@ -111,23 +123,46 @@ class Live:
                         self._sound(self._view)
 
                     def add(
-                        kind: str, data: Mapping[str, Any], reason: str | None = None, key: str | None = None
-                    ) -> None:
+                        kind: str, data: Mapping[str, Any], reason: str | None = None, key: str | None = None,
+                        by: str = who,
+                    ) -> None:  # fmt: skip
                         nonlocal touched
                         touched = True
                         if (back := transaction.clock_back()) > 0:
-                            self._view.take(transaction.add("clock", {"back": back}, who))
-                        self._view.take(transaction.add(kind, data, who, reason, key))
+                            self._view.take(transaction.add("clock", {"back": back}, by))
+                        self._view.take(transaction.add(kind, data, by, reason, key))
 
                     yield add
                     if transaction.added:
-                        while follows := self._view.follow():
-                            add(*follows)
+                        self._follow(add)
                 self._remember()
             except BaseException:
                 if touched:
                     self._view = View()
                 raise
+
+    def _follow(self, add: Callable[..., None]) -> None:
+        """Add what the view calls for."""
+        while follows := self._view.follow():
+            add(*follows)
+
+    def _bring(self, mine: Brought, write: Callable[[list[Brought]], None]) -> None:
+        """Write a reading, and with it those that other threads have brought meanwhile: they wait for the disk once.
+        Where that fails as a whole, each is written by itself."""
+        self._brought.append(mine)
+        with self._lock:
+            batch = list[Brought]()
+            while not mine.done and self._brought:
+                batch.append(self._brought.popleft())
+            if not mine.done:
+                try:
+                    write(batch if mine in batch else [mine])
+                except BaseException:
+                    if batch in ([], [mine]):
+                        raise
+                    write([mine])
+        if mine.refused:
+            raise mine.refused
 
     def _sound(self, view: View) -> None:
         """Nothing is handed out or taken in on evidence that is not the one that was published."""
@@ -173,4 +208,4 @@ def who_is(actor: str | None) -> str:
             actor = getpass.getuser()
         except (OSError, KeyError):
             actor = "unknown"
-    return line("actor", actor)
+    return line("actor", actor, NAME + 50)  # a name, and its role on the page

@@ -81,6 +81,11 @@ def default(shape: str) -> str:
     return next(name for name in (f"surefoot-{shape}", f"safebai-{shape}") if checked(theorem_of(make(name))))
 
 
+def live(shape: str) -> list[str]:
+    """The designs that may run a live study of this shape."""
+    return [name for name, kind in DESIGNS.items() if kind.shape == shape and checked(theorem_of(make(name)))]
+
+
 def plain(problem: Problem) -> dict[str, Any]:
     """The problem for JSON, which has no infinity: an arm without a largest dose has no `max`."""
     data = problem.to_dict()
@@ -111,11 +116,9 @@ def setup(
             f"give it one and surefoot.register it"
         )
     if not checked(theorem_of(design)) or not design.guarantee:
-        fit = [name for name, kind in DESIGNS.items()
-               if kind.shape == problem.shape and checked(theorem_of(make(name)))]  # fmt: skip
         raise SurefootError(
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
-            f"for a live study of this shape use {' or '.join(fit)}"
+            f"for a live study of this shape use {' or '.join(live(problem.shape))}"
         )
     effect, harm = (noise.worst for noise in problem.noises)
     worst = [effect[0], harm[1]] if effect and harm and not blocks else None

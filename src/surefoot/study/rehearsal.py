@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from .certificate import Certificate
-from .journal import Journal
-from .rows import Transaction
+from .rows import Rows, Transaction
+from .sql import SqlJournal
 from .status import status
 from .study import Study
 
 
-class Rehearsal(Journal):
+class Rehearsal(SqlJournal):
     """Reads a journal like any other, holds no lock, and writes nothing."""
 
     @contextmanager
     def writing(self, study: str) -> Iterator[Transaction]:
         with self._reading() as connection:
-            yield Transaction(connection, study)
+            yield Transaction(Rows(connection), study)
 
     def keep(self, study: str, body: bytes) -> None:
         pass

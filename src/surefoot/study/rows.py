@@ -1,11 +1,11 @@
-"""The rows of a journal: its tables, how events are read from them, and how new ones get their place and their seal."""
+"""The rows of a journal: how new events get their place and their seal; and of one in a database, its tables."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
@@ -74,44 +74,74 @@ def read(connection: sa.Connection, study: str, after: int, most: int = 10_000) 
     while True:
         some = sa.select(events).where((c.study == study) & (c.seq > after)).order_by(c.seq).limit(most)
         rows = connection.execute(some).all()
-        for event in map(Event._make, rows):
-            if event.version != VERSION:
-                newer = event.version > VERSION
-                age, what = ("a newer", "upgrade surefoot") if newer else ("an older", "use that one")
-                raise SurefootError(
-                    f"study {study!r} was written by {age} surefoot (format {event.version}; this one reads "
-                    f"{VERSION}): {what} to go on with it"
-                )
-            yield event
+        yield from map(Event._make, rows)
         if len(rows) < most:
             return
         after = rows[-1].seq
 
 
+def understood(event: Event) -> Event:
+    """What is not understood must not be guessed at."""
+    if event.version == VERSION:
+        return event
+    age, what = ("a newer", "upgrade surefoot") if event.version > VERSION else ("an older", "use that one")
+    raise SurefootError(
+        f"study {event.study!r} was written by {age} surefoot (format {event.version}; this one reads "
+        f"{VERSION}): {what} to go on with it"
+    )
+
+
+class Source(Protocol):
+    """Where a transaction reads the study that it writes to: a journal, or one connection to its database."""
+
+    def head(self, study: str) -> Any: ...
+    def events(self, study: str, after: int = 0) -> Iterator[Event]: ...
+    def event(self, study: str, seq: int) -> Event | None: ...
+    def actors(self, study: str) -> set[str]: ...
+
+
+class Rows:
+    """A journal's rows as one connection sees them."""
+
+    def __init__(self, connection: sa.Connection):
+        self.connection = connection
+
+    def head(self, study: str) -> Any:
+        return last(self.connection, study)
+
+    def events(self, study: str, after: int = 0) -> Iterator[Event]:
+        return read(self.connection, study, after)
+
+    def event(self, study: str, seq: int) -> Event | None:
+        return one(self.connection, study, seq)
+
+    def actors(self, study: str) -> set[str]:
+        actors = sa.select(events.c.actor).where(events.c.study == study).distinct()
+        return set(self.connection.execute(actors).scalars())
+
+
 class Transaction:
     """What may be done with one study while its lock is held. Nothing is written before the transaction ends."""
 
-    def __init__(self, connection: sa.Connection, study: str):
-        self.connection, self.study = connection, study
+    def __init__(self, source: Source, study: str):
+        self.source, self.study = source, study
         self.added: list[Event] = []
         self.seq: int
         self.hash: str
         self.at: str
-        self.seq, self.hash, self.at = last(connection, study) or (0, ORIGIN, "")
+        self.seq, self.hash, self.at = source.head(study) or (0, ORIGIN, "")
 
     def read(self, after: int = 0) -> Iterator[Event]:
-        return read(self.connection, self.study, after) if self.seq > after else iter(())
+        return map(understood, self.source.events(self.study, after)) if self.seq > after else iter(())
 
     each = read
 
     def event(self, seq: int) -> Event | None:
-        return one(self.connection, self.study, seq)
+        return self.source.event(self.study, seq)
 
     def actors(self) -> set[str]:
         """All who ever did something in the study."""
-        return set(
-            self.connection.execute(sa.select(events.c.actor).where(events.c.study == self.study).distinct()).scalars()
-        )
+        return self.source.actors(self.study)
 
     def add(self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None) -> Event:
         at = now().isoformat(timespec="microseconds")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from io import TextIOBase
 from pathlib import Path
 from typing import Any, Literal
 
-from ..checks import html_table
+from ..checks import html_table, line
 from ..designs import Design, make
 from ..designs.base import Verdict
 from ..problem import Problem, SurefootError, choice, known_keys
@@ -19,10 +20,10 @@ from .checker import Event
 from .desk import Desk
 from .fold import ROUNDING, View
 from .journal import Journal, copied
-from .live import Live, Unsound, no_collecting, who_is
+from .live import Brought, Live, Unsound, no_collecting, who_is
 from .published import default, digest_of, setup, versions
 from .status import Assignment, assignments, awaiting, readings, status
-from .text import distinct, line, reason, skeleton, table
+from .text import distinct, reason, skeleton, table
 from .text import file as named
 from .verify import check
 from .watch import DIGEST
@@ -86,7 +87,7 @@ class Study(Live):
         name = line("a study's name", name)
         if not isinstance(problem, Problem):
             raise SurefootError(f"a study needs a Problem; got {problem!r}")
-        distinct("the arms", [line("an arm's name", arm) for arm in problem.names])
+        distinct("the arms", problem.names)
         chosen = design if isinstance(design, Design) else make(design or default(problem.shape))
         watches = {"level": watch_level, "do": watch, "digest": DIGEST}
         first = setup(problem, chosen, seed, watches, lift, plausible, bool(blocks), pipeline)
@@ -178,8 +179,7 @@ class Study(Live):
         """
         known_keys("what is told", block, BLOCK)
         row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm, **block}
-        with self._writing(actor) as add:
-            self._tell(add, row)
+        self._bring(Brought(row, self._who(actor)), self._tell_each)
 
     def tell_many(
         self, rows: str | Path | TextIOBase | Iterable[Mapping[str, Any]], *, actor: str | None = None
@@ -273,6 +273,21 @@ class Study(Live):
                 raise SurefootError(f"this cannot be adopted, it is not rounding: {trial.trouble}")
             add("adopted", {"digest": digest_of(view.design), "versions": versions()}, why)
 
+    def _tell_each(self, batch: list[Brought]) -> None:
+        """Readings of several people in one transaction: each counts or is refused by itself, as if told alone."""
+        with self._writing(batch[0].who) as add:
+            for one in batch:
+                before, one.refused = self._now.seq, None
+                try:
+                    if self._tell(partial(add, by=one.who), one.row):
+                        self._follow(partial(add, by=one.who))
+                except SurefootError as error:
+                    if self._now.seq != before:
+                        raise
+                    one.refused = error
+        for one in batch:
+            one.done = True
+
     def _tell(self, add: Callable[..., None], row: Mapping[str, Any]) -> bool:
         """Add one reading; False where it was told before."""
         key, confirm = row.get("key"), row.get("confirm")
@@ -322,7 +337,7 @@ class Study(Live):
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)
         try:
-            copied(Journal(part, create=True), self.log()).engine.dispose()
+            copied(Journal(part, create=True), self.log()).close()
             part.rename(path)
         except OSError as error:
             raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error

@@ -10,27 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..problem import SurefootError
+from ..checks import SurefootError, line
 from .blocks import COLUMNS as BLOCK
 
 # Of a table of readings; all but the first three may be left out, and of blocks those too that have a mean instead
 COLUMNS = ("id", "effect", "harm", "dose", "key", "confirm", *BLOCK)
-NAME = 60  # characters that a name may have
 
 # Letters of other scripts that look like Latin ones, and digits that look like letters
 TWINS = str.maketrans(
     "АВЕЅІЈКМНОРСТХУаеіјорсухѕӏԁɡΑΒΕΖΗΙΚΜΝΟΡΤΥΧοινρα01|_",  # noqa: RUF001
     "ABESIJKMHOPCTXYaeijopcyxsldgABEZHIKMNOPTYXoivpaoll-",
 )
-
-
-def line(what: str, value: Any, most: int = NAME) -> str:
-    """A line of text that can be printed, without blanks around it."""
-    good = isinstance(value, str) and value.strip() and len(value) <= most and value.isprintable()
-    if not good:
-        shown_ = ascii(value) if not isinstance(value, str) or len(value) < 100 else f"{len(value):,} characters"
-        raise SurefootError(f"{what} must be a line of 1 to {most:,} characters that can be printed; got {shown_}")
-    return str(value).strip()
 
 
 def file(value: Any) -> Path:

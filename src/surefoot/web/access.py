@@ -11,7 +11,6 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,12 @@ import argon2
 import sqlalchemy as sa
 from itsdangerous import BadSignature, URLSafeSerializer
 
-from ..problem import SurefootError, choice
+from ..checks import NAME, SurefootError, choice, line
 from ..study.journal import Journal
-from ..study.text import distinct, line
+from ..study.text import distinct
 
 READER, ENTRY, STATISTICIAN, ADMIN = "reader", "data entry", "statistician", "admin"
 ROLES = (READER, ENTRY, STATISTICIAN, ADMIN)
-NAME = 30  # characters of a user's name: with the role it is the actor of an event
 LEAST, MOST = 12, 500  # characters of a password
 SESSION, LINK, DAY = 12 * 3600.0, 24 * 3600.0, 86400.0  # seconds that they live
 
@@ -37,59 +35,37 @@ def _table(name: str, *columns: Any) -> sa.Table:
     return sa.Table(f"surefoot_web_{name}", _tables, *columns)
 
 
+def _key(name: str, size: int = 64) -> Any:
+    return sa.Column(name, sa.String(size), primary_key=True)
+
+
+def _text(name: str, size: int = NAME, **more: Any) -> Any:
+    return sa.Column(name, sa.String(size), **{"nullable": False} | more)
+
+
+def _time(name: str) -> Any:
+    return sa.Column(name, sa.Float, nullable=False)
+
+
 _users = _table(
-    "users",
-    sa.Column("name", sa.String(60), primary_key=True),
-    sa.Column("role", sa.String(20), nullable=False),
-    sa.Column("site", sa.String(60)),
-    sa.Column("password", sa.String(200)),
-    sa.Column("active", sa.Boolean, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-)
-_sessions = _table(
-    "sessions",
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("user", sa.String(60), nullable=False),
-    sa.Column("ends", sa.Float, nullable=False),
-)
+    "users", _key("name", NAME), _text("role", 20), _text("site", nullable=True), _text("password", nullable=True),
+    sa.Column("active", sa.Boolean, nullable=False), _time("at"),
+)  # fmt: skip
+_sessions = _table("sessions", _key("hash"), _text("user"), _time("ends"))
 _tokens = _table(
-    "tokens",
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("name", sa.String(60), nullable=False, unique=True),
-    sa.Column("role", sa.String(20), nullable=False),
-    sa.Column("site", sa.String(60)),
-    sa.Column("by", sa.String(60), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("ends", sa.Float, nullable=False),
-)
-_links = _table(
-    "links",
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("user", sa.String(60)),  # none: the first admin, who chooses a name
-    sa.Column("ends", sa.Float, nullable=False),
-)
-_requests = _table(
-    "requests",
-    sa.Column("key", sa.String(64), primary_key=True),
-    sa.Column("what", sa.String(64), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("answer", sa.Text),
-)
+    "tokens", _key("hash"), _text("name", unique=True), _text("role", 20), _text("site", nullable=True), _text("by"),
+    _time("at"), _time("ends"),
+)  # fmt: skip
+_links = _table("links", _key("hash"), _text("user", nullable=True), _time("ends"))  # of nobody: an admin's to be
+_requests = _table("requests", _key("key"), _text("what", 64), _time("at"), sa.Column("answer", sa.Text))
 _meetings = _table(
-    "meetings",
-    sa.Column("study", sa.String(200), primary_key=True),
-    sa.Column("seq", sa.BigInteger, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("by", sa.String(60), nullable=False),
+    "meetings", _key("study", NAME), sa.Column("seq", sa.BigInteger, nullable=False), _time("at"), _text("by")
 )
 _log = _table(
-    "log",
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("by", sa.String(60), nullable=False),
+    "log", sa.Column("id", sa.Integer, primary_key=True, autoincrement=True), _time("at"), _text("by"),
     sa.Column("what", sa.Text, nullable=False),
-)
-_secrets = _table("secrets", sa.Column("name", sa.String(20), primary_key=True), sa.Column("value", sa.String(100)))
+)  # fmt: skip
+_secrets = _table("secrets", _key("name", 20), _text("value", 100, nullable=True))
 
 
 class Refused(SurefootError):
@@ -150,9 +126,11 @@ class Access:
 
     def __init__(self, url: str | Path):
         journal = Journal(url, create=True)  # checks the address, and makes a file that is to hold both
-        journal.engine.dispose()
+        journal.close()
+        if journal.engine is None:
+            raise SurefootError(f"the page keeps accounts in SQLite or PostgreSQL beside the studies; got {url}")
         self.engine = sa.create_engine(journal.engine.url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
-        if journal.sqlite:
+        if self.engine.name == "sqlite":
             sa.event.listen(self.engine, "connect", lambda c, _: c.execute("PRAGMA busy_timeout = 60000"))
         _tables.create_all(self.engine)
         self._known: dict[str, tuple[Who | None, float]] = {}  # looked up a moment ago
@@ -212,7 +190,7 @@ class Access:
 
     def add_user(self, name: str, role: str, site: str | None, by: str) -> str:
         """A user without a password yet; returns the secret of a one-time link to set it."""
-        name = line("a user's name", name, NAME)
+        name = line("a user's name", name)
         taken = [row.name for row in self.users()] + [row.name for row in self.tokens()]
         if name in taken:
             raise SurefootError(f"there is a user or token {name!r} already: choose another name")
@@ -239,7 +217,7 @@ class Access:
         found = self._one(sa.select(_links).where(where))
         if not found:
             raise Refused("this link was used, is older than a day, or never was: ask for a new one")
-        name = found.user or line("your name", name, NAME)
+        name = found.user or line("your name", name)
         hashed = self._hash_password(name, password)
         if not self._do(_links.delete().where(where)):
             raise Refused("this link was used a moment ago")
@@ -272,7 +250,8 @@ class Access:
         if not found:
             for limiter, key in keys:
                 limiter.failed(key)
-            self.note(name[:60], f"could not log in from {address}")
+            known = self._one(sa.select(_users.c.name).where(_users.c.name == name))  # else it may be a password
+            self.note(known.name if known else "nobody", f"could not log in from {address}")
             raise Refused("that name and password do not go together")
         self.by_pair.passed(keys[0][1])
         return self.begin(found.name)
@@ -285,11 +264,15 @@ class Access:
         self.note(name, "logged in")
         return str(self.signer.dumps(sid))
 
-    def by_cookie(self, cookie: str) -> Who | None:
+    def by_cookie(self, cookie: str, known: bool = False) -> Who | None:
+        """Whose session it is; `known`: only if it was looked up a moment ago, without asking the database."""
         try:
             hashed = _hash(str(self.signer.loads(cookie)))
         except BadSignature:
             return None
+        found = self._known.get(hashed)
+        if known:
+            return found[0] if found and found[1] > time.monotonic() else None
         return self._lookup(hashed, self._by_session)
 
     def _by_session(self, hashed: str) -> Who | None:
@@ -298,20 +281,10 @@ class Access:
         row = self._one(sa.select(u.name, u.role, u.site).join_from(_sessions, _users, s.user == u.name).where(good))
         return Who(row[0], row[1], row[2], "session", hashed) if row else None
 
-    def known(self, cookie: str) -> Who | None:
-        """The same if it was looked up a moment ago, without asking the database."""
-        try:
-            found = self._known.get(_hash(str(self.signer.loads(cookie))))
-        except BadSignature:
-            return None
-        return found[0] if found and found[1] > time.monotonic() else None
-
     def by_proxy(self, name: str) -> Who | None:
         """Somebody whom the proxy vouches for; only who has an account here has a role."""
-        row = self._one(
-            sa.select(_users.c.name, _users.c.role, _users.c.site).where((_users.c.name == name) & _users.c.active)
-        )
-        return Who(row[0], row[1], row[2], "proxy", _hash(f"proxy {name}")) if row else None
+        row = self._one(sa.select(_users).where((_users.c.name == name) & _users.c.active))
+        return Who(row.name, row.role, row.site, "proxy", _hash(f"proxy {name}")) if row else None
 
     def logout(self, who: Who) -> None:
         self._do(_sessions.delete().where(_sessions.c.hash == who.id))
@@ -322,7 +295,7 @@ class Access:
         return self._all(sa.select(_tokens).order_by(_tokens.c.name))
 
     def add_token(self, name: str, role: str, site: str | None, days: float, by: str) -> str:
-        name = line("a token's name", name, NAME)
+        name = line("a token's name", name)
         if name in [row.name for row in self.users()]:
             raise SurefootError(f"there is a user {name!r}: a token needs a name of its own")
         if not 0 < days <= 400:
@@ -397,7 +370,3 @@ def _hash(secret: str) -> str:
 
 def _site(site: str | None) -> str | None:
     return line("a site", site) if site and site.strip() else None
-
-
-def may(roles: Iterable[str], who: Who | None) -> bool:
-    return who is not None and who.role in roles

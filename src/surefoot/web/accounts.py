@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ..problem import SurefootError
 from .access import ADMIN, Refused
-from .gate import ANY, COOKIE, Ask, fresh_key, needs
+from .gate import ANY, Ask, Count, fresh_key, needs
 
 router = APIRouter(include_in_schema=False)
 
@@ -45,7 +45,7 @@ def _local(path: str) -> str:
 def logout(ask: Ask = needs(*ANY)) -> Response:
     ask.site.access.logout(ask.me)
     answer = ask.site.back("/login")
-    answer.delete_cookie(COOKIE, path="/")
+    answer.delete_cookie(ask.site.safety.cookie, path="/", secure=ask.site.safety.tls)
     answer.headers["clear-site-data"] = '"storage"'
     return answer
 
@@ -73,7 +73,7 @@ def first(ask: Ask = needs()) -> Response:
 
 
 @router.get("/access")
-def access_page(ask: Ask = needs(ADMIN), before: int | None = None) -> Response:
+def access_page(ask: Ask = needs(ADMIN), before: Count | None = None) -> Response:
     return _access(ask, before=before)
 
 

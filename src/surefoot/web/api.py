@@ -6,7 +6,6 @@ What is read has an ETag; with `If-None-Match` it is sent again only if somethin
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -21,10 +20,12 @@ from ..designs import make
 from ..problem import Problem
 from ..study import Study
 from ..study.blocks import COLUMNS
+from . import gate
 from .access import ENTRY
-from .gate import ANY, CHANGE, ENTER, READ, Ask, Denied, identify, needs
+from .gate import ANY, CHANGE, ENTER, READ, Ask, Count, Denied, identify, needs
 from .hub import path_of
-from .pages import etag, not_changed
+from .lab_work import few_enough
+from .pages import etag, made, not_changed
 from .work import plain
 
 router = APIRouter(prefix="/api/v1", tags=["studies"])
@@ -80,7 +81,7 @@ class Many(Body):
 
 
 class Reserve(Body):
-    count: int
+    count: int = Field(le=500)
     site: str | None = None
 
 
@@ -121,46 +122,31 @@ def once(ask: Ask, body: Body | None, do: Callable[[], Any]) -> Response:
         return JSONResponse(plain(do()))
     if not 1 <= len(key) <= 200:
         raise Denied(400, "Not a key", "an Idempotency-Key has 1 to 200 characters")
-    what = json.dumps([ask.request.url.path, body.model_dump() if body else None], default=str)
-    claim, what = (hashlib.sha256(x.encode()).hexdigest() for x in (f"{ask.me.id} {key}", what))
-    new, row = ask.site.access.claim(claim, what)
-    if not new:
-        if row is None or row.what != what:
-            raise Denied(422, "Another request", "this Idempotency-Key was used for another request")
-        if row.answer is None:
-            raise Denied(409, "Being worked on", "the first request with this Idempotency-Key is not done yet")
-        return JSONResponse(json.loads(row.answer), headers={"idempotent-replay": "true"})
-    try:
-        done = plain(do())
-    except BaseException:
-        ask.site.access.settle(claim, None)
-        raise
-    ask.site.access.settle(claim, json.dumps(done))
-    return JSONResponse(done)
+    what = [ask.request.url.path, body.model_dump() if body else None]
+    done, again = gate.once(ask, f"{ask.me.id} {key}", what, lambda: plain(do()))
+    return JSONResponse(done, headers={"idempotent-replay": "true"} if again else None)
 
 
-def write(ask: Ask, study: Study, body: Body | None, do: Callable[[], Any]) -> Response:
-    def done() -> Any:
-        found = do()
+def write(ask: Ask, part: str, body: Body, command: str, **arguments: Any) -> Response:
+    """One command of a study."""
+    study = ask.site.hub.study(part)
+
+    def do() -> Any:
+        found = getattr(study, command)(**arguments, actor=ask.me.actor)
         ask.site.hub.heads.pop(study.name, None)
         done = {"done": found if isinstance(found, int) else True}
         return done if ask.me.role == ENTRY else done | head(study)
 
-    return once(ask, body, done)
+    return once(ask, body, do)
 
 
 def head(study: Study) -> dict[str, Any]:
     return study.look(lambda view: {"standing": view.standing, "head": {"seq": view.seq, "hash": view.hash}})
 
 
-def worked_out(ask: Ask, study: Study, kind: str, **asked: Any) -> Any:
-    job = ask.site.jobs.start(kind, ask.me.actor, study.name, url=ask.site.url, study=study.name, **asked)
-    return ask.site.jobs.wait(job, 300.0)
-
-
 # Studies
 @router.get("/studies")
-def studies(ask: Ask = needs(*ANY, bearer=True), after: str = "", limit: int = 100) -> Response:
+def studies(ask: Ask = needs(*ANY, bearer=True), after: str = "", limit: Count = 100) -> Response:
     """The names of the studies, in order, after one."""
     names = [name for name in ask.site.hub.journal.names() if name > after]
     return JSONResponse({"studies": names[: min(max(limit, 1), MOST)]})
@@ -171,6 +157,7 @@ def create(body: Create, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
     """Begin a study."""
 
     def do() -> Any:
+        few_enough(body.problem)
         problem = Problem.from_dict(body.problem)
         chosen = make(body.design, **body.options) if body.design else None
         study = Study.create(
@@ -192,7 +179,7 @@ def status(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
 
 @router.get("/studies/{part}/assignments")
 def assignments(
-    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: int = MOST, site: str | None = None
+    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: Count = MOST, site: str | None = None
 ) -> Response:
     """The open assignments: whom to give what. Who enters data sees those of their own site alone."""
     study = ask.site.hub.study(part)
@@ -254,47 +241,36 @@ def tell_many(part: str, body: Many, ask: Ask = needs(*ENTER, bearer=True)) -> R
 @router.post("/studies/{part}/void")
 def void(part: str, body: Void, ask: Ask = needs(*ENTER, bearer=True)) -> Response:
     """A subject dropped out before any reading."""
-    study = ask.site.hub.study(part)
     if ask.me.role == ENTRY:
-        study.desk(ask.me.desk).check(body.id)
-    return write(ask, study, body, lambda: study.void(body.id, body.reason, actor=ask.me.actor))
+        ask.site.hub.study(part).desk(ask.me.desk).check(body.id)
+    return write(ask, part, body, "void", id=body.id, reason=body.reason)
 
 
 @router.post("/studies/{part}/return")
 def give_back(part: str, body: Return, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
     """Assignments that were reserved and are not used."""
-    study = ask.site.hub.study(part)
-    return write(ask, study, body, lambda: study.give_back(body.ids, body.reason, actor=ask.me.actor))
+    return write(ask, part, body, "give_back", ids=body.ids, why=body.reason)
 
 
 @router.post("/studies/{part}/correct")
 def correct(part: str, body: Correct, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
     """A reading was wrong."""
-    study, b = ask.site.hub.study(part), body
-    return write(
-        ask, study, body,
-        lambda: study.correct(
-            b.id, b.effect, b.harm, b.reason, dose=b.dose, confirm=b.confirm, actor=ask.me.actor, **b.block
-        ),
-    )  # fmt: skip
+    return write(ask, part, body, "correct", **{k: x for k, x in body.model_dump().items() if x is not None})
 
 
 @router.post("/studies/{part}/pause")
 def pause(part: str, body: Reason, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
-    study = ask.site.hub.study(part)
-    return write(ask, study, body, lambda: study.pause(body.reason, actor=ask.me.actor))
+    return write(ask, part, body, "pause", reason=body.reason)
 
 
 @router.post("/studies/{part}/resume")
 def resume(part: str, body: Resume, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
-    study = ask.site.hub.study(part)
-    return write(ask, study, body, lambda: study.resume(body.reason, voids=body.voids, actor=ask.me.actor))
+    return write(ask, part, body, "resume", reason=body.reason, voids=body.voids)
 
 
 @router.post("/studies/{part}/stop")
 def stop(part: str, body: Reason, ask: Ask = needs(*CHANGE, bearer=True)) -> Response:
-    study = ask.site.hub.study(part)
-    return write(ask, study, body, lambda: study.stop(body.reason, actor=ask.me.actor))
+    return write(ask, part, body, "stop", reason=body.reason)
 
 
 @router.get("/studies/{part}/verdict")
@@ -321,24 +297,24 @@ def certificate(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
     tag = etag(study.name, ask.site.hub.head(study.name, now=True), "certificate")
     if not_changed(ask, tag):
         return Response(status_code=304, headers={"etag": tag})
-    made = worked_out(ask, study, "certificate")["json"]
-    return Response(made, media_type="application/json", headers={"etag": tag})
+    found = made(ask, study, "certificate")["json"]
+    return Response(found, media_type="application/json", headers={"etag": tag})
 
 
 @router.get("/studies/{part}/preview")
 def preview(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
     study = ask.site.hub.study(part)
-    return answer(ask, study, worked_out(ask, study, "preview", most=100))
+    return answer(ask, study, made(ask, study, "preview", most=100))
 
 
 @router.get("/studies/{part}/verify")
 def verify(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
     study = ask.site.hub.study(part)
-    return answer(ask, study, worked_out(ask, study, "verify"))
+    return answer(ask, study, made(ask, study, "verify"))
 
 
 @router.get("/studies/{part}/events")
-def events(part: str, ask: Ask = needs(*READ, bearer=True), after: int = 0, limit: int = MOST) -> Response:
+def events(part: str, ask: Ask = needs(*READ, bearer=True), after: Count = 0, limit: Count = MOST) -> Response:
     """The journal's events after number N, as they stand there."""
     study, found = ask.site.hub.study(part), []
     for event in ask.site.hub.journal.each(study.name, max(after, 0)):
@@ -349,7 +325,7 @@ def events(part: str, ask: Ask = needs(*READ, bearer=True), after: int = 0, limi
 
 
 @router.get("/studies/{part}/stream")
-async def stream(part: str, ask: Ask = needs(*READ, bearer=True), after: int = 0) -> Response:
+async def stream(part: str, ask: Ask = needs(*READ, bearer=True), after: Count = 0) -> Response:
     """Server-sent events: the journal's events after number N, and then as they come."""
     site = ask.site
     study = await to_thread.run_sync(site.hub.study, part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import tempfile
 import threading
 import webbrowser
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -21,12 +23,13 @@ from fastapi.staticfiles import StaticFiles
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .. import __version__
 from ..problem import SurefootError
 from . import charts
 from .access import ADMIN, ROLES, Access, Refused, Who
-from .gate import CHANGE, COOKIE, ENTER, READ, Ask, Denied, Elsewhere, Guard, Needs, Safety, fresh_key
+from .gate import CHANGE, ENTER, READ, Ask, Denied, Elsewhere, Guard, Needs, Safety, fresh_key
 from .hub import Hub, Watchers, path_of
 from .jobs import Jobs
 
@@ -68,7 +71,8 @@ class Site:
         return answer
 
     def set_session(self, answer: Response, cookie: str) -> Response:
-        answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=self.safety.tls, path="/")
+        tls = self.safety.tls
+        answer.set_cookie(self.safety.cookie, cookie, httponly=True, samesite="strict", secure=tls, path="/")
         return answer
 
 
@@ -155,7 +159,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, SurefootError):
         return denied(request.scope, 422, "Refused", str(error))
     if isinstance(error, HTTPException):
-        return denied(request.scope, error.status_code, str(error.detail), "there is nothing of that kind here")
+        words = "there is nothing of that kind here" if error.status_code in (404, 405) else "it could not be read"
+        return denied(request.scope, error.status_code, str(error.detail), words)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         return denied(request.scope, 422, "Not understood", f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
@@ -174,7 +179,7 @@ def denied(scope: Any, status: int, title: str, detail: str, **headers: str) -> 
         return Response(f"{title}: {detail}\n", status, headers, media_type="text/plain")
     who = None
     site: Site = app.state.site
-    cookie = request.cookies.get(COOKIE)
+    cookie = request.cookies.get(site.safety.cookie)
     if cookie:
         who = site.access.by_cookie(cookie)
     template = "refused.html" if request.headers.get("hx-request") else "error.html"
@@ -205,6 +210,28 @@ def table_markdown(app: FastAPI) -> str:
     return "\n".join(lines) + "\n"
 
 
+class Patient(H11Protocol):
+    """A connection that brings no request is closed after a while; without this it could be held open for ever."""
+
+    within = 20.0  # seconds from the connection, or the last answer, to the end of the headers
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._expect()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._expect()
+
+    def _expect(self) -> None:
+        cycle = self.cycle
+        self.loop.call_later(self.within, lambda: self.transport.close() if self.cycle is cycle else None)
+
+
+SERVER: dict[str, Any] = {
+    "http": Patient, "log_level": "warning", "access_log": False, "server_header": False, "proxy_headers": False,
+    "timeout_graceful_shutdown": 2, "h11_max_incomplete_event_size": 32_768, "limit_concurrency": 2000,
+}  # fmt: skip
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -215,8 +242,6 @@ def serve(
     new_admin: bool = False,
 ) -> None:  # fmt: skip
     """Run the page until it is interrupted."""
-    import uvicorn
-
     if host not in LOCAL and not certificate and not behind_proxy:
         raise SurefootError(
             f"{host} can be reached by others, and passwords would travel in the open: give --certificate and "
@@ -224,6 +249,11 @@ def serve(
         )
     if bool(certificate) != bool(private_key):
         raise SurefootError("TLS needs both --certificate and --private-key")
+    if certificate:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, private_key)
+        except (OSError, ValueError) as error:
+            raise SurefootError(f"{certificate} and {private_key} are no certificate and its key: {error}") from error
     if sso and not behind_proxy:
         raise SurefootError("single sign-on by a header needs --behind-proxy ADDRESS: from nobody else is it believed")
     hosts = ("localhost", "127.0.0.1", "[::1]", *((host,) if host not in ("0.0.0.0", "::") else ()), *names)
@@ -243,11 +273,7 @@ def serve(
             else "This link makes an admin. It works once, for a day; show it to nobody:"
         )
     print(address, flush=True)
-    config = uvicorn.Config(
-        app, host, port, log_level="warning", access_log=False, server_header=False, date_header=True,
-        proxy_headers=False, timeout_graceful_shutdown=2, ssl_certfile=certificate, ssl_keyfile=private_key,
-        h11_max_incomplete_event_size=32_768,
-    )  # fmt: skip
+    config = uvicorn.Config(app, host, port, ssl_certfile=certificate, ssl_keyfile=private_key, **SERVER)
     if browse:
         threading.Timer(1.0, webbrowser.open, (address,)).start()
     uvicorn.Server(config).run()

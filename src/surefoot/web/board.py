@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import weakref
 from collections import Counter
 from typing import Any
@@ -193,7 +194,8 @@ def board(view: View) -> dict[str, Any]:
 
 
 def brief(text: str, most: int = 300) -> str:
-    return text if len(text) <= most else text[:most].rpartition(", ")[0] + " …"
+    text = text if len(text) <= most else text[:most].rpartition(", ")[0] + " …"
+    return re.sub(r"(?<=[ (])-(?=[0-9])", "\N{MINUS SIGN}", text)
 
 
 def so_far(verdict: Any, arm: int) -> str:

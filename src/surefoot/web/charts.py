@@ -20,7 +20,9 @@ def number(x: Any, digits: int = 4) -> str:
     """A number as people read it; a name as it is."""
     if x is None:
         return "?"
-    return x if isinstance(x, str) else f"{x:.{digits}g}".replace("-", "\N{MINUS SIGN}")
+    if isinstance(x, str):
+        return x
+    return (f"{x:,.0f}" if 1e4 <= abs(x) < 1e9 else f"{x:.{digits}g}").replace("-", "\N{MINUS SIGN}")
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -32,6 +34,10 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     step *= next(k for k in (1, 2, 5, 10) if span / (step * k) <= most)
     first = math.ceil(low / step - 1e-9)
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def short(text: str, most: int = 8) -> str:
+    return text if len(text) < most else text[: most - 1] + "…"
 
 
 class Axes:
@@ -50,19 +56,23 @@ class Axes:
             self.top + self.high * (1 - (y - c) / ((d - c) or 1.0)),
         )
 
-    def grid(self, x_labels: Sequence[str] | None = None, x_name: str = "", y_name: str = "") -> None:
+    def grid(
+        self, x_labels: Sequence[str] | None = None, x_name: str = "", y_name: str = "",
+        y_labels: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         bottom = self.top + self.high
-        for v in ticks(*self.y, 4):
+        whole = [float(k) for k in range(len(y_labels or ())) if self.y[0] <= k <= self.y[1]]
+        for v in whole[:: -(-len(whole) // 5)] if whole else ticks(*self.y, 4):
             _, y = self.at(self.x[0], v)
             self.add(
                 f'<line class="rule" x1="{n(self.left)}" x2="{n(self.left + self.wide)}" y1="{n(y)}" y2="{n(y)}"/>'
             )
-            self.text(self.left - 6, y + 3.5, number(v), "end")
+            self.text(self.left - 6, y + 3.5, short(y_labels[int(v)]) if y_labels else number(v), "end")
         marks = list(enumerate(x_labels)) if x_labels else [(v, number(v)) for v in ticks(*self.x, 5)]
         for v, label in marks:
             x, _ = self.at(float(v), self.y[0])
             self.add(f'<line class="axis" x1="{n(x)}" x2="{n(x)}" y1="{n(bottom)}" y2="{n(bottom + 4)}"/>')
-            self.text(x, bottom + 16, label if len(label) < 12 else label[:11] + "…", "middle")
+            self.text(x, bottom + 16, short(label, 12), "middle")
         ends = f'x1="{n(self.left)}" x2="{n(self.left + self.wide)}"'
         self.add(f'<line class="axis" {ends} y1="{n(bottom)}" y2="{n(bottom)}"/>')
         if x_name:
@@ -139,16 +149,16 @@ def dose_picture(board: dict[str, Any]) -> Markup:
     certified = [a["safe"] for a in shown if math.isfinite(a["safe"])]
     x = _span([p["dose"] for p in points], [*certified, *ends])
     out = []
-    for k, key in enumerate(("harm", "effect")):
+    for key in ("harm", "effect"):
         y = _span([p[key] for p in points], [board["limit"], board["ceiling"], 0.0] if key == "harm" else [])
-        axes = Axes((52 + k * 380, 30, 300, 190), x, y)
+        axes = Axes((52, 30, 272, 190), x, y)
         axes.grid(labels, "level" if labels else "dose", f"mean {key} read")
         if key == "harm":
             if board["ceiling"] > board["limit"]:
                 axes.line([(x[0], board["ceiling"]), (x[1], board["ceiling"])], "ceiling")
             axes.line([(x[0], board["limit"]), (x[1], board["limit"])], "limit")
             _, at = axes.at(0, board["limit"])
-            axes.text(356, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
+            axes.text(328, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
         most = max((p["n"] for p in points), default=1)
         for a in shown:
             colour = f"c{a['index'] % COLOURS}"
@@ -164,15 +174,21 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                     f"<title>{escape(a['arm'])}: certified up to {escape(a['certified'])}</title></path>"
                 )
         out.append(axes)
-    words = f"Mean harm and mean effect by dose for {len(shown)} arms; the limit is {number(board['limit'])}"
-    return svg(744, 262, words, *out)
+    words = f"by dose for {len(shown)} arms; the limit of harm is {number(board['limit'])}"
+    return two_panels(out, f"Mean harm {words}", f"Mean effect {words}")
+
+
+def two_panels(axes: Sequence[Axes], *words: str) -> Markup:
+    """Side by side, or one below the other where there is no room."""
+    panels = Markup("").join(svg(372, 258, label, one) for one, label in zip(axes, words, strict=True))
+    return Markup('<div class="panels">{}</div>').format(panels)
 
 
 def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
     """One arm over time: doses given and the certified dose above, bounds on its value below."""
     top = Axes((46, 14, 204, 74), (0, ends["subjects"]), ends["dose"])
     low = Axes((46, 104, 204, 74), (0, ends["subjects"]), ends["value"])
-    top.grid(x_name="" if ends["known"] else "subjects")
+    top.grid(x_name="" if ends["known"] else "subjects", y_labels=arm["labels"])
     low.grid(x_name="subjects")
     if ends["known"]:
         top.parts = [p for p in top.parts if 'text-anchor="middle"' not in p]
@@ -189,11 +205,11 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
         if arm["out"] is not None:
             axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
     words = f"{arm['arm']}: doses given, certified dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
-    return svg(256, 212 if ends["known"] else 112, words, *drawn, kind="chart story")
+    return svg(256, 212 if ends["known"] else 124, words, *drawn, kind="chart story")
 
 
 def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]:
-    arms = board["story"]
+    arms = [a | {"labels": board["arms"][a["index"]]["labels"]} for a in board["story"]]
     if not arms:
         return []
     dose = [d for a in arms for _, d, _ in a["given"]] + [s for a in arms for s in a["safe"] if s is not None]
@@ -256,14 +272,14 @@ def curves(problem: Any, scenario: Any) -> Markup:
     out = []
     for k, (key, values) in enumerate((("harm", scenario.harms(dose)), ("effect", scenario.effects(dose)))):
         y = _span(values.ravel().tolist(), [p.limit, p.ceiling, 0.0] if key == "harm" else [])
-        axes = Axes((52 + k * 380, 30, 300, 190), _span(dose.ravel().tolist()), y)
+        axes = Axes((52, 30, 272, 190), _span(dose.ravel().tolist()), y)
         axes.grid(labels, "level" if labels else "dose", f"mean {key}")
         if key == "harm":
             if p.ceiling > p.limit:
                 axes.line([(axes.x[0], p.ceiling), (axes.x[1], p.ceiling)], "ceiling")
             axes.line([(axes.x[0], p.limit), (axes.x[1], p.limit)], "limit")
             _, at = axes.at(0, p.limit)
-            axes.text(356, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
+            axes.text(328, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
         for i in range(min(len(p.arms), 12)):
             points = list(zip(dose[:, i].tolist(), values[:, i].tolist(), strict=True))
             axes.line(points, f"curve c{i % COLOURS} d{i // COLOURS}")
@@ -272,4 +288,4 @@ def curves(problem: Any, scenario: Any) -> Markup:
                 words = f"{p.names[i]}: largest safe dose {p.arms[i].label(float(truth.dose[i]))}"
                 axes.dot(float(truth.dose[i]), float(at_best), 4, f"dot c{i % COLOURS}", words)
         out.append(axes)
-    return svg(744, 262, f"Mean harm and mean effect by dose of {len(p.arms)} arms, as supposed", *out)
+    return two_panels(out, *(f"Mean {key} by dose of {len(p.arms)} arms, as supposed" for key in ("harm", "effect")))

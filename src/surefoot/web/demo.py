@@ -5,16 +5,12 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from ..problem import Arm, Noise, Problem, SurefootError
-from ..scenario import Linear, Scenario
+from ..problem import SurefootError
 from ..study import Study, simulated
+from .lab_work import START, read
 
 NAME, ACTOR = "creams (demo)", "simulated clinic"
-PROBLEM = Problem(
-    arms=(Arm("cream A", 0.2, 2.0), Arm("cream B", 0.2, 2.0), Arm("cream C", 0.2, 2.0)),
-    limit=1.0, shape="linear", noise=Noise("gaussian", 0.3), delta=0.05, budget=5000,
-)  # fmt: skip
-TRUTH = Scenario(effect=(Linear(0.9), Linear(0.5), Linear(0.4)), harm=(Linear(0.7), Linear(0.8), Linear(0.6)))
+PROBLEM, (TRUTH, *_) = read(START)
 
 
 def begin(folder: Path) -> Path:

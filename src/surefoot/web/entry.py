@@ -7,9 +7,7 @@ reload or a second try after a lost connection never counts twice.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,9 +17,11 @@ from starlette.responses import Response
 from ..problem import SurefootError
 from ..study import Study
 from ..study.text import table
+from . import gate
 from .access import ENTRY
-from .gate import CHANGE, ENTER, Ask, Denied, fresh_key, needs
+from .gate import CHANGE, ENTER, Ask, Count, Denied, fresh_key, needs
 from .hub import path_of
+from .pages import made
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50  # of the worklist on a page
@@ -37,22 +37,10 @@ COMMANDS = {
 
 def once(ask: Ask, do: Callable[[], str], to: str) -> Response:
     """Do it, unless a form with this key has been done: then say the same again."""
-    key = hashlib.sha256(f"{ask.me.name} {ask.fields.get('key', '')}".encode()).hexdigest()
-    what = hashlib.sha256(json.dumps([ask.request.url.path, ask.fields.get("command", "")]).encode()).hexdigest()
     if not ask.field("key"):
         raise Denied(400, "An old form", "the form has no key: load the page again")
-    new, row = ask.site.access.claim(key, what)
-    if not new:
-        if row is None or row.answer is None or row.what != what:
-            raise Denied(409, "Twice", "this form was sent before and is being worked on: look at the study")
-        return ask.site.back(to, row.answer)
-    try:
-        said = do()
-    except BaseException:
-        ask.site.access.settle(key, None)
-        raise
-    ask.site.access.settle(key, said)
-    return ask.site.back(to, said)
+    what = [ask.request.url.path, ask.fields.get("command", "")]
+    return ask.site.back(to, gate.once(ask, f"{ask.me.name} {ask.fields['key']}", what, do)[0])
 
 
 # Enter
@@ -62,7 +50,7 @@ def _desk(ask: Ask, site: str | None) -> str | None:
 
 
 @router.get("/study/{part}/enter")
-def enter_page(part: str, ask: Ask = needs(*ENTER), site: str = "", page: int = 1) -> Response:
+def enter_page(part: str, ask: Ask = needs(*ENTER), site: str = "", page: Count = 1) -> Response:
     return _enter(ask, ask.site.hub.study(part), _desk(ask, site), page)
 
 
@@ -210,11 +198,7 @@ def _check_own(ask: Ask, study: Study, text: str) -> None:
 
 
 def _rehearsed(ask: Ask, study: Study, command: str, arguments: dict[str, Any]) -> Any:
-    job = ask.site.jobs.start(
-        "look", ask.me.name, study.name, url=ask.site.url, study=study.name, command=command, actor=ask.me.actor,
-        arguments=arguments,
-    )  # fmt: skip
-    return ask.site.jobs.wait(job)
+    return made(ask, study, "look", command=command, actor=ask.me.actor, arguments=arguments)
 
 
 # Change

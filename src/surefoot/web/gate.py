@@ -6,19 +6,21 @@ layer: it sees every request, also those for routes that do not exist.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import ipaddress
+import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, unquote_plus, urlsplit
 
 from anyio import to_thread
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from starlette.datastructures import Headers, MutableHeaders
 
-from ..problem import SurefootError
 from .access import ADMIN, ENTRY, READER, STATISTICIAN, Access, Who
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ ENTER = (ENTRY, STATISTICIAN, ADMIN)  # tells readings
 CHANGE = (STATISTICIAN, ADMIN)
 ANY = (READER, ENTRY, STATISTICIAN, ADMIN)
 SAFE = ("GET", "HEAD", "OPTIONS")
-BODY = 4_000_000  # bytes that a request may have
-COOKIE = "surefoot"
+BODY, SMALL = 4_000_000, 20_000  # bytes that a request may have; of somebody who is not known
+BODY_WITHIN = 60.0  # seconds that it may take to arrive
+Count = Annotated[int, Query(ge=0, le=2**53)]  # in an address: what databases and scripts take for whole numbers
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -71,14 +74,24 @@ class Safety:
     sso: str | None = None
     tls: bool = False
 
+    @property
+    def cookie(self) -> str:
+        """Of the session. The prefix keeps other hosts of the same domain from planting one of theirs."""
+        return "__Host-surefoot" if self.tls else "surefoot"
+
+    def user(self, scope: Any) -> str | None:
+        """Whom the proxy names. Two headers are one too many: the first may be what the browser sent."""
+        names = Headers(scope=scope).getlist(self.sso) if self.sso and self.from_proxy(scope) else []
+        return names[0] if len(names) == 1 else None
+
     def from_proxy(self, scope: Any) -> bool:
         client = scope.get("client")
         return bool(self.proxy and client and _same_address(client[0], self.proxy))
 
     def address(self, scope: Any) -> str:
         """Whose limit of attempts it is."""
-        seen = Headers(scope=scope).get("x-forwarded-for", "") if self.from_proxy(scope) else ""
-        return seen.rpartition(",")[2].strip() or str((scope.get("client") or ("unknown",))[0])
+        seen = Headers(scope=scope).getlist("x-forwarded-for") if self.from_proxy(scope) else []
+        return ",".join(seen).rpartition(",")[2].strip() or str((scope.get("client") or ("unknown",))[0])
 
 
 def _same_address(a: str, b: str) -> bool:
@@ -99,7 +112,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, seen = Headers(scope=scope), 0
+        headers, seen, known, arrived = Headers(scope=scope), 0, False, False
+        until = asyncio.get_running_loop().time() + BODY_WITHIN
 
         async def answer(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -111,17 +125,24 @@ class Guard:
             await send(message)
 
         async def limited() -> Any:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, known, arrived
+            if arrived:  # what comes then is that the reader is gone
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), until - asyncio.get_running_loop().time())
+            except TimeoutError:
+                raise Denied(408, "Too slow", f"a request has {BODY_WITHIN:.0f} seconds to arrive") from None
+            arrived = not message.get("more_body", False)
             seen += len(message.get("body", b""))
-            if seen > BODY:
-                raise Denied(413, "Too large", f"a request may have {BODY:,} bytes")
+            known = known or seen <= SMALL or await _known(scope)
+            if seen > (BODY if known else SMALL):
+                raise Denied(413, "Too large", f"a request may have {BODY:,} bytes, of nobody in particular {SMALL:,}")
             return message
 
         if words := self.refusal(scope["method"], scope["path"], headers):
             from .app import denied
 
-            await denied(scope, *words)(scope, receive, answer)
+            await denied(scope, *words, connection="close")(scope, receive, answer)
             return
         await self.app(scope, limited, answer)
 
@@ -131,6 +152,8 @@ class Guard:
         if name not in {h.strip("[]") for h in self.safety.hosts}:
             return 421, "Not here", "this server does not answer to that name: start it with --name"
         length = headers.get("content-length", "0")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return 400, "Two lengths", "a request has one length: a proxy may have seen another end of it than we do"
         if not length.isdecimal() or int(length) > BODY:
             return 413, "Too large", f"a request may have {BODY:,} bytes"
         bearer = path.startswith("/api/v1/") and headers.get("authorization", "").startswith("Bearer ")
@@ -140,6 +163,12 @@ class Guard:
             if (site is not None and site != "same-origin") or (origin is not None and not here) or not (site or here):
                 return 403, "From elsewhere", "this was not sent from a page of this server: open it and try again"
         return None
+
+
+async def _known(scope: Any) -> bool:
+    """Whether it comes from somebody who has an account here."""
+    site, bearer = scope["app"].state.site, scope["path"].startswith("/api/v1/")
+    return await to_thread.run_sync(identify, Request(scope), site.access, site.safety, bearer) is not None
 
 
 @dataclass
@@ -181,10 +210,9 @@ class Needs:
 
     async def __call__(self, request: Request) -> Ask:
         site: Site = request.app.state.site
-        cookie = request.cookies.get(COOKIE) if not self.bearer and not site.safety.sso else None
-        who = site.access.known(cookie) if cookie else None
+        cookie = request.cookies.get(site.safety.cookie) if not self.bearer and not site.safety.sso else None
+        who = site.access.by_cookie(cookie, known=True) if cookie else None
         who = who or await to_thread.run_sync(identify, request, site.access, site.safety, self.bearer)
-        fields = {} if self.bearer or request.method in SAFE else await fields_of(request)
         if self.roles and who is None:
             if self.bearer:
                 raise Denied(401, "Who are you?", "a valid token is needed", **{"www-authenticate": "Bearer"})
@@ -192,6 +220,7 @@ class Needs:
             raise Elsewhere(f"/login?next={path}")
         if self.roles and who and who.role not in self.roles:
             raise Denied(403, "Not for this role", f"this is for {' or '.join(self.roles)}; you are {who.role}")
+        fields = {} if self.bearer or request.method in SAFE else await fields_of(request)
         if who and not self.bearer and request.method not in SAFE:
             token = fields.get("token") or request.headers.get("x-form-token", "")
             if not site.access.is_form_token(token, who):
@@ -208,9 +237,9 @@ def identify(request: Request, access: Access, safety: Safety, bearer: bool) -> 
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         return access.by_token(secret) if kind == "Bearer" and secret else None
     if safety.sso and safety.from_proxy(request.scope):
-        name = request.headers.get(safety.sso)
+        name = safety.user(request.scope)
         return access.by_proxy(name) if name else None
-    cookie = request.cookies.get(COOKIE)
+    cookie = request.cookies.get(safety.cookie)
     return access.by_cookie(cookie) if cookie else None
 
 
@@ -232,5 +261,20 @@ def fresh_key() -> str:
     return secrets.token_urlsafe(16)
 
 
-Endpoint = Callable[..., Awaitable[Any]]
-__all__ = ["ANY", "CHANGE", "ENTER", "READ", "Ask", "Denied", "Guard", "Needs", "Safety", "SurefootError", "needs"]
+def once(ask: Ask, whose: str, what: Any, do: Callable[[], Any]) -> tuple[Any, bool]:
+    """Do it, unless it was done under this key: then what was answered, and True."""
+    claim, about = (hashlib.sha256(x.encode()).hexdigest() for x in (whose, json.dumps(what, default=str)))
+    new, row = ask.site.access.claim(claim, about)
+    if not new:
+        if row is None or row.what != about:
+            raise Denied(422, "Another request", "this key was used for another request: a new request needs a new key")
+        if row.answer is None:
+            raise Denied(409, "Being worked on", "this was sent before and is not done yet: look at the study")
+        return json.loads(row.answer), True
+    try:
+        done = do()
+    except BaseException:
+        ask.site.access.settle(claim, None)
+        raise
+    ask.site.access.settle(claim, json.dumps(done))
+    return done, False

@@ -88,9 +88,8 @@ class Hub:
         """Something was done here: the next page shows it."""
         self.heads.pop(name, None)
         with self.lock:
-            for (study, _), kept in self.kept.items():
-                if study == name:
-                    kept.at = 0.0
+            for key in [key for key in self.kept if key[0] == name]:
+                del self.kept[key]  # whoever is at it works for the one that is gone
 
     def recent(self, part: str, what: str) -> tuple[Study, int, Any] | None:
         """What was worked out, where that needs no look at the journal: most readers of a board come by here."""

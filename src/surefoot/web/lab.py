@@ -9,13 +9,16 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ..designs import policies
+from ..noise import KINDS
 from ..plan import STYLE
 from ..problem import SurefootError
+from ..scenario import CURVES
 from ..study import Study
-from ..study.published import default
+from ..study.published import default, live
 from . import charts, lab_work
 from .entry import once
-from .gate import CHANGE, Ask, Denied, fresh_key, needs
+from .gate import CHANGE, Ask, Denied, needs
 from .hub import path_of
 from .pages import show_job
 
@@ -35,13 +38,14 @@ def _lab(ask: Ask, text: str, status: int = 200, **more: Any) -> Response:
 def _state(text: str) -> dict[str, Any]:
     """All that the lab shows of a text, also where it does not hold yet."""
     out: dict[str, Any] = {"text": text, "problem": None, "scenarios": [], "remarks": [], "error": "", "truths": []}
-    out |= {"parameters": lab_work.PARAMETERS, "noises": lab_work.NOISES, "picture": None, "designs": [], "f": None}
+    out |= {"parameters": list(CURVES), "noises": list(KINDS), "picture": None, "designs": [], "live": [], "f": None}
     try:
         data = lab_work.parse(text)
         out["f"] = lab_work.to_fields(data)
         out["problem"], out["scenarios"] = problem, scenarios = lab_work.read(text)
         out["remarks"] = lab_work.remarks(problem, scenarios)
         out["designs"], out["default"] = lab_work.fitting(problem.shape), default(problem.shape)
+        out["live"] = live(problem.shape) + policies(problem.shape)
         for one in scenarios[:6]:
             best = one.truth(problem)
             out["truths"].append((one.name, problem.names[best.best], charts.curves(problem, one)))
@@ -126,13 +130,11 @@ def create(ask: Ask = needs(*CHANGE)) -> Response:
 
     def do() -> str:
         problem, _ = lab_work.read(text)
-        Study.create(ask.site.url, name, problem, ask.field("design"), actor=ask.me.actor)
+        design = lab_work.named(ask.field("design") or default(problem.shape))
+        Study.create(ask.site.url, name, problem, design, actor=ask.me.actor)
         return f"The study {name} has begun."
 
     try:
         return once(ask, do, f"/study/{path_of(name)}")
     except SurefootError as error:
         return _lab(ask, text, 422, wrong=str(error), name=name)
-
-
-__all__ = ["fresh_key", "router"]

@@ -6,13 +6,15 @@ import math
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from ..characteristics import Characteristics, brief
-from ..designs import DESIGNS, make
+from ..designs import DESIGNS, POLICIES, Design, make, policies
+from ..noise import KINDS
 from ..plan import Plan, to_html
 from ..problem import Problem, SurefootError
 from ..scenario import CURVES, Scenario, load_all
@@ -21,8 +23,8 @@ from ..theory.resolvable import doubts, impossible
 
 Say = Callable[[float, str], None]
 MOST = 20_000  # trials of a cell
-PARAMETERS = {name: list(kind.__dataclass_fields__) for name, kind in CURVES.items()}
-NOISES = ("gaussian", "bernoulli", "rademacher")
+ARMS = 500  # of a study
+TEXT, LINE = 200_000, 5_000  # characters of a problem, and of a line of it
 FIELDS = ("limit", "slack", "delta", "tolerance", "budget")
 START = """\
 shape = "linear"
@@ -55,15 +57,28 @@ harm = { curve = "linear", slope = 0.6 }
 
 
 def parse(text: str) -> dict[str, Any]:
+    longest = max(map(len, text.splitlines()), default=0)
+    if len(text) > TEXT or longest > LINE:  # Python's reader takes minutes for some of them
+        raise SurefootError(
+            f"a problem has at most {TEXT:,} characters and {LINE:,} in a line; got {len(text):,}, {longest:,}"
+        )
     try:
         return tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SurefootError(f"this is not TOML: {error}") from error
+
+
+def few_enough(data: Mapping[str, Any]) -> None:
+    """A page shows a row for each arm; with very many the server would be at one request for minutes."""
+    arms = data.get("arms")
+    if isinstance(arms, list) and len(arms) > ARMS:
+        raise SurefootError(f"a study on this server has at most {ARMS:,} arms; got {len(arms):,}")
 
 
 def read(text: str) -> tuple[Problem, list[Scenario]]:
     """A problem and its truths; without any where no arm has curves."""
     data = parse(text)
+    few_enough(data)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "the arms.toml"
         file.write_text(text, encoding="utf-8")
@@ -85,7 +100,25 @@ def remarks(problem: Problem, scenarios: list[Scenario]) -> list[str]:
 
 
 def fitting(shape: str) -> list[str]:
-    return [name for name, kind in DESIGNS.items() if kind.shape in (shape, "any")]
+    """Designs and policies that can be simulated, those of installed packages too."""
+    return [name for name, kind in DESIGNS.items() if kind.shape in (shape, "any")] + policies(shape)
+
+
+def named(name: str) -> Design:
+    """A design, or the one that a policy is for, with that policy."""
+    return make(POLICIES[name].on, policy=name) if name in POLICIES else make(name)
+
+
+def parameters(kinds: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Of every curve or noise that there is, the names of its fields."""
+    return {name: [f.name for f in fields(kind)] for name, kind in kinds.items()}
+
+
+def _values(kinds: Mapping[str, Any], kind: str, one: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, " ".join(map(str, one[name])) if isinstance(one.get(name), list) else _text(one.get(name)))
+        for name in parameters(kinds).get(kind, [])
+    ]
 
 
 # The form: a flat set of fields, and the TOML it stands for
@@ -96,8 +129,9 @@ def to_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     out["signals"] = str(data.get("signals", "any"))
     for key in ("effect", "harm"):
         one = noise.get(key, noise) if isinstance(noise, Mapping) else {}
-        out[f"noise_{key}"] = str(one.get("kind", "gaussian")) if isinstance(one, Mapping) else "gaussian"
-        out[f"sigma_{key}"] = _text(one.get("sigma")) if isinstance(one, Mapping) else ""
+        one = one if isinstance(one, Mapping) else {}
+        out[f"noise_{key}"] = kind = str(one.get("kind", "gaussian"))
+        out[f"noise_{key}_values"] = _values(KINDS, kind, one)
     out["arms"] = [_arm(a) for a in data.get("arms", []) if isinstance(a, Mapping)]
     return out
 
@@ -108,13 +142,8 @@ def _arm(a: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("effect", "harm"):
         one = a.get(key) if isinstance(a.get(key), Mapping) else {}
         assert one is not None
-        kind = str(one.get("curve", ""))
-        names = PARAMETERS.get(kind, [])
-        out[f"{key}_curve"] = kind
-        out[f"{key}_values"] = [
-            (name, " ".join(map(str, one[name])) if isinstance(one.get(name), list) else _text(one.get(name)))
-            for name in names
-        ]
+        out[f"{key}_curve"] = kind = str(one.get("curve", ""))
+        out[f"{key}_values"] = _values(CURVES, kind, one)
     return out
 
 
@@ -133,10 +162,8 @@ def from_fields(f: Mapping[str, str], base: Mapping[str, Any]) -> dict[str, Any]
         data["signals"] = f["signals"]
     noises = []
     for key in ("effect", "harm"):
-        one: dict[str, Any] = {"kind": f.get(f"noise_{key}", "gaussian")}
-        if f.get(f"sigma_{key}", "").strip() and one["kind"] != "bernoulli":
-            one["sigma"] = _value(f[f"sigma_{key}"])
-        noises.append(one)
+        kind = f.get(f"noise_{key}", "gaussian")
+        noises.append({"kind": kind} | _from_values(KINDS, kind, f, f"noise_{key}"))
     data["noise"] = noises[0] if noises[0] == noises[1] else {"effect": noises[0], "harm": noises[1]}
     data["arms"] = [_from_arm(f, k, data["shape"]) for k in range(200) if f"arm{k}_name" in f]
     return data
@@ -154,16 +181,23 @@ def _from_arm(f: Mapping[str, str], k: int, shape: str) -> dict[str, Any]:
         arm["levels"] = [_value(x) for x in field("levels").split()]
     for key in ("effect", "harm"):
         if kind := field(f"{key}_curve"):
-            one: dict[str, Any] = {"curve": kind}
-            for name in PARAMETERS.get(kind, []):
-                if text := field(f"{key}_{name}"):
-                    one[name] = [_value(x) for x in text.split()] if kind == "table" else _value(text)
-            arm[key] = one
+            arm[key] = {"curve": kind} | _from_values(CURVES, kind, f, f"arm{k}_{key}")
     return arm
+
+
+def _from_values(kinds: Mapping[str, Any], kind: str, f: Mapping[str, str], at: str) -> dict[str, Any]:
+    """The fields of a curve or noise that are filled in; several numbers with blanks between are a list."""
+    typed = {name: f.get(f"{at}_{name}", "").strip() for name in parameters(kinds).get(kind, [])}
+    many = {name: kind == "table" or " " in text for name, text in typed.items()}
+    return {
+        name: [_value(x) for x in text.split()] if many[name] else _value(text) for name, text in typed.items() if text
+    }
 
 
 def _value(text: str, whole: bool = False) -> Any:
     """A number where it is one, else text, to be refused in words."""
+    if text.strip() in ("true", "false", "True", "False"):
+        return text.strip().casefold() == "true"
     try:
         x = float(text.strip().replace(",", "."))
     except ValueError:
@@ -187,7 +221,7 @@ def characteristics(
     for k, (one, name, most) in enumerate(cells):
         say(k / len(cells), f"{one.name}, {name}: {k} of {len(cells)}")
         capped = problem if most is None else problem.but(budget=most)
-        rows.append(brief(Characteristics(play(capped, one, make(name), trials, seed, progress=False))))
+        rows.append(brief(Characteristics(play(capped, one, named(name), trials, seed, progress=False))))
     return {"rows": rows, "trials": trials, "seed": seed}
 
 
@@ -195,7 +229,7 @@ def report(say: Say, text: str, designs: list[str], trials: int, budgets: list[i
     problem, scenarios = read(text)
     _check(scenarios, designs, trials)
     say(0.05, "simulating")
-    plan = Plan(problem, scenarios, [make(name) for name in designs], budgets, trials, seed)
+    plan = Plan(problem, scenarios, [named(name) for name in designs], budgets, trials, seed)
     return {"html": to_html(plan.blocks())}
 
 

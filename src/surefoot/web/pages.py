@@ -20,7 +20,7 @@ from ..study import Study
 from ..study.page import STYLE
 from . import board, charts
 from .access import ENTRY
-from .gate import ANY, CHANGE, READ, Ask, Denied, identify, needs
+from .gate import ANY, CHANGE, READ, Ask, Count, Denied, identify, needs
 from .hub import path_of
 from .jobs import Job
 
@@ -45,7 +45,7 @@ def etag(*parts: Any) -> str:
 
 
 @router.get("/")
-def studies(ask: Ask = needs(*ANY), search: str = "", page: int = 1) -> Response:
+def studies(ask: Ask = needs(*ANY), search: str = "", page: Count = 1) -> Response:
     hub = ask.site.hub
     names = [name for name in hub.journal.names() if search.casefold() in name.casefold()]
     page = min(max(page, 1), max(-(-len(names) // PAGE), 1))
@@ -134,7 +134,7 @@ def _again(ask: Ask, study: Study, seq: int, html: Markup) -> Markup:
 
 
 @router.get("/study/{part}/stream")
-async def stream(part: str, ask: Ask = needs(*READ), since: int = 0) -> Response:
+async def stream(part: str, ask: Ask = needs(*READ), since: Count = 0) -> Response:
     """Tells an open page that there are new events; not which."""
     site = ask.site
     study = await to_thread.run_sync(site.hub.study, part)
@@ -212,7 +212,9 @@ def verify(part: str, ask: Ask = needs(*READ)) -> Response:
 
 # The journal
 @router.get("/study/{part}/journal")
-def journal(part: str, ask: Ask = needs(*READ), before: int | None = None, kind: str = "", words: str = "") -> Response:
+def journal(
+    part: str, ask: Ask = needs(*READ), before: Count | None = None, kind: str = "", words: str = ""
+) -> Response:
     study = ask.site.hub.study(part)
     kind = kind if kind in KINDS else ""
     events = ask.site.hub.journal.page(study.name, before, EVENTS + 1, kind or None, words.strip()[:200] or None)
@@ -230,7 +232,7 @@ def content(event: Any) -> str:
     if event.kind == "created":
         return f"{data['design']}, {len(data['problem']['arms'])} arms, limit {data['problem']['limit']:g}"
     if event.kind == "opened":
-        return f"{sum(data['n']):,} assignments to {sum(1 for n in data['n'] if n)} arms"
+        return f"{board.count(sum(data['n']), 'assignment')} to {board.count(sum(1 for n in data['n'] if n), 'arm')}"
     said = []
     for key, x in data.items():
         if key not in ("versions", "digest", "safe", "standing", "out", "by"):
@@ -245,34 +247,35 @@ def _file(name: str, text: str, kind: str, **headers: str) -> Response:
     return Response(text, media_type=kind, headers=headers)
 
 
-def _made(ask: Ask, study: Study, kind: str) -> Any:
-    job = ask.site.jobs.start(kind, ask.me.name, study.name, url=ask.site.url, study=study.name)
-    return ask.site.jobs.wait(job, 120.0)
+def made(ask: Ask, study: Study, kind: str, **asked: Any) -> Any:
+    """What a job makes, waited for."""
+    job = ask.site.jobs.start(kind, ask.me.actor, study.name, url=ask.site.url, study=study.name, **asked)
+    return ask.site.jobs.wait(job, 300.0)
 
 
 @router.get("/study/{part}/certificate")
 def certificate_page(part: str, ask: Ask = needs(*READ)) -> Response:
     """As a page: the only one with a style of its own, which its policy names by its hash."""
     study = ask.site.hub.study(part)
-    made = _made(ask, study, "certificate")
+    found = made(ask, study, "certificate")
     digest = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; frame-ancestors 'none'"
-    return Response(made["html"], media_type="text/html", headers={"content-security-policy": policy})
+    return Response(found["html"], media_type="text/html", headers={"content-security-policy": policy})
 
 
 @router.get("/study/{part}/certificate.html")
 def certificate_html(part: str, ask: Ask = needs(*READ)) -> Response:
-    return _file("certificate.html", _made(ask, ask.site.hub.study(part), "certificate")["html"], "text/html")
+    return _file("certificate.html", made(ask, ask.site.hub.study(part), "certificate")["html"], "text/html")
 
 
 @router.get("/study/{part}/certificate.json")
 def certificate_json(part: str, ask: Ask = needs(*READ)) -> Response:
-    return _file("certificate.json", _made(ask, ask.site.hub.study(part), "certificate")["json"], "application/json")
+    return _file("certificate.json", made(ask, ask.site.hub.study(part), "certificate")["json"], "application/json")
 
 
 @router.get("/study/{part}/readings.csv")
 def readings(part: str, ask: Ask = needs(*READ)) -> Response:
-    return _file("readings.csv", _made(ask, ask.site.hub.study(part), "readings"), "text/csv; charset=utf-8")
+    return _file("readings.csv", made(ask, ask.site.hub.study(part), "readings"), "text/csv; charset=utf-8")
 
 
 @router.post("/study/{part}/export")
