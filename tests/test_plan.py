@@ -29,7 +29,7 @@ def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     for said in (
         "Which of 2 arms has the largest effect", "With probability at least 0.9", "When it stops", "A is better",
         "B is better", "best arm named", "over the limit", "90%", "10 mg", "The first cohorts", "seed 0",
-        "surefoot plan ", "none named", "± is one standard error", "surefoot-levels/1",
+        "surefoot plan ", "none named", "± is one standard error", "surefoot-levels/2",
     ):  # fmt: skip
         assert said in page
         assert said in text

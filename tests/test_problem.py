@@ -125,8 +125,8 @@ def test_an_arm_refuses(arm: dict[str, Any], message: str) -> None:
     [
         (
             ("gausian", 1.0),
-            "noise kind must be one of gaussian, gaussian-guess, rademacher, bernoulli, bounded, beta; got 'gausian' "
-            "(did you mean 'gaussian'?)",
+            "noise kind must be one of gaussian, gaussian-guess, rademacher, bernoulli, bounded, beta, poisson; got "
+            "'gausian' (did you mean 'gaussian'?)",
         ),
         (
             ("gaussian",),

@@ -52,8 +52,8 @@ SHORTFALL = Mixture(top=0.9, ratio=1.8, dense=5, below=12)
 CONTRAST = Mixture(top=0.7, ratio=1.6, dense=5, below=5, above=1, tails=0.1, nothing=0.15)
 # How far the evidence that an arm gives is from what was expected of it, over all arms at once.
 TOGETHER = Mixture(top=1.6, ratio=1.5, dense=5, below=2, above=1)
-# How far a binary mean is from another, in log odds: from 0.02 to 2 are expected; some of the stake is never bet.
-TILT = Mixture(top=2.0, ratio=2.0, dense=7, below=5, nothing=0.15)
+# How far a binary mean is from another, in log odds: a sixteenth to 1 are expected; some of the stake is never bet.
+TILT = Mixture(top=1.0, ratio=2.0, dense=5, below=6, above=1, tails=0.1, nothing=0.15)
 # Any scale at all, in units of the signal that is known before the first reading.
 ANY = Mixture(top=1.0, ratio=1.8, dense=9, below=12, above=2)
 # The log of how many times lower, or higher, the rate of a binary reading is than the one tested.
@@ -148,6 +148,31 @@ def binary_bet(total: Array, n: Array, bound: Array, guess: Array, above: bool) 
     p = xp.where(on, bound, 0.5)
     q = xp.where(on, xp.clip(guess, 0.5 * p if not above else p, 0.5 * (1 + p) if above else p), p)
     return total * xp.log(q / p) + (n - total) * xp.log((1 - q) / (1 - p))
+
+
+def log_counts(total: Array, n: Array, x: Array, above: bool) -> Array:
+    """The mixture for Poisson counts: log of the mean over |g| in TILT of exp(g total - n x (e^g - 1)), with g > 0
+    against a mean of x or less (`above`), g < 0 against a mean of x or more.
+
+    A count of mean m has E exp(g count) = exp(m (e^g - 1)), at most exp(x (e^g - 1)) where m is on the null's side:
+    a mixture of likelihood ratios of means e^g times higher (lower). Linear in x for every g.
+    """
+    xp = array_namespace(total)
+    g, log_weight = atoms(TILT, max(total, x, key=lambda it: it.ndim))
+    g = g if above else -g
+    return log_sum(g * total - n * x * xp.expm1(g) + log_weight)[0]
+
+
+def count_bet(total: Array, n: Array, bound: Array, guess: Array, least: float, above: bool) -> Array:
+    """`subgaussian_bet` for Poisson counts: the likelihood ratio of guess against bound. Its mean is exp((guess/bound -
+    1) (mean - bound)) for each, at most 1 where the mean is not above (below) the bound. A bound that is not above 0 is
+    taken as `least`, where the bet is that the mean is above."""
+    xp = array_namespace(total)
+    bound = xp.where(bound <= 0, least, bound) if above else bound
+    on = ((guess > bound) if above else (guess < bound)) & (bound > 0)
+    p = xp.where(on, bound, 1.0)
+    q = xp.where(on, xp.maximum(guess, 0.5 * p), p)
+    return total * xp.log(q / p) - n * (q - p)
 
 
 def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:

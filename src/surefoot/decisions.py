@@ -87,7 +87,7 @@ def _harms(p: Problem, n: int) -> Array:
 
 def _quiet(p: Problem, cohort: Cohort) -> Outcome:
     """No harm (as far below the limit as one sigma, or 0), and an effect in half of the readings."""
-    calm = 0.0 if p.noises[1].binary else min(0.0, p.limit - p.noises[1].scale)
+    calm = 0.0 if p.noises[1].counts else min(0.0, p.limit - p.noises[1].scale)
     return Outcome(cohort.n, np.floor(cohort.n / 2.0), cohort.n * calm, expected_squares(p, cohort.n))
 
 

@@ -1,121 +1,19 @@
-"""The noise of one reading: what is assumed of it, how it is drawn, which readings it can give, and how to bet on it.
-
-A kind of noise is a class. What it does not say for itself is what holds for every sigma-sub-Gaussian reading, so a
-new kind begins with its name, its scale and how it is drawn, and sharpens the rest where it can.
-"""
+"""Kinds of noise, and how two readings of a pull are drawn. What a kind is: `kind`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import NDArray
 
 from .arrays import Array
-from .bounds import Mixture, beta_mixture, binary_bet, log_mixture, log_tilt, normal_mixture, subgaussian_bet
-from .checks import SurefootError, known_keys, number
-from .registry import Registry, a_class
-
-Sums = NDArray[Any]
-
-
-class _ByName(type):
-    """`Noise("gaussian", 0.4)` is `Gaussian(0.4)`: the kind by its name, as in a problem file."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _named(*args, **kwargs) if cls is Noise else super().__call__(*args, **kwargs)
-
-
-class Noise(metaclass=_ByName):
-    """One reading's noise, by its kind and that kind's fields.
-
-    Parameters
-    ----------
-    kind
-        "gaussian" and "rademacher" (plus or minus sigma) with `sigma`, "gaussian-guess" with a guess of a sigma that
-        nobody knows, "bernoulli" (0 or 1), "bounded" between `low` and `high`; `surefoot schema` lists all.
-    *values, **fields
-        The fields of the kind, in its units: those of the reading.
-
-    Raises
-    ------
-    SurefootError
-        If there is no such kind, or a field is missing or not above 0.
-
-    Examples
-    --------
-    >>> from surefoot import Noise
-    >>> Noise("gaussian", 0.4)
-    Gaussian(sigma=0.4)
-    >>> Noise("bernoulli").scale  # a reading in [0, 1] is sub-Gaussian with this sigma
-    0.5
-    """
-
-    kind: ClassVar[str]
-    exact: ClassVar[bool] = False  # whether `divergence` is that of the law itself, and not only of what is assumed
-    binary: ClassVar[bool] = False  # whether a reading is 0 or 1
-    known: ClassVar[bool] = True  # whether the scale is; else it is a guess, and the readings have to tell it
-    alone: ClassVar[bool] = False  # whether it can only be drawn by itself, without a correlation to another reading
-    worst: tuple[float, float] | None = None  # the least effect and the largest harm, where there are such
-
-    if TYPE_CHECKING:
-
-        def __init__(self, kind: str = "gaussian", *values: Any, **fields: Any) -> None: ...
-
-    @property
-    def scale(self) -> float:
-        """A reading is sigma-sub-Gaussian around its mean with this sigma: E exp(g noise) <= exp(g^2 sigma^2 / 2)."""
-        raise NotImplementedError
-
-    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
-        """The sum of n readings of this mean, exactly distributed, and the noise in it in units of the scale."""
-        raise NotImplementedError
-
-    def squares(self, rng: np.random.Generator, n: Sums, total: Sums, mean: Sums) -> Sums:
-        """The sum of squared distances of n readings from their own mean, given their sum."""
-        raise NotImplementedError
-
-    def both(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
-        """The sum of n readings, and that of their squared distances from their own mean."""
-        total, _ = self.draw(rng, n, mean)
-        return total, self.squares(rng, n, total, mean)
-
-    def reading(self, name: str, value: Any) -> float:
-        """A reading as a float, or an error that says why it cannot be one."""
-        return number(name, value)
-
-    def assumption(self) -> str:
-        """What is assumed, in words."""
-        return f"{self.kind} (sigma {self.scale:g}, sub-Gaussian)"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
-
-    def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
-        """Log of the wealth from one bet on the sum of n readings that their mean is above (or below) `bound`."""
-        return subgaussian_bet(total, n, bound, guess, self.scale, above)
-
-    def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
-        """Log of the wealth from a mixture of bets that a mean is above (or below) x.
-
-        `total`, `weight` and `square` are sums of w * reading, w and w^2 with weights fixed before the readings;
-        `prior` is over g in units of 1/(w scale). It decreases in x if `above`, and else increases.
-        """
-        off = (total - x * weight) / self.scale
-        return log_mixture(off if above else -off, square + 0.0 * off, prior)
-
-    def universal(self, n: Array, mean: Array) -> tuple[Any, Any]:
-        """(w, c) such that w * divergence(mean, x) - c is the log of a mixture that is a supermartingale where x is the
-        true mean, for the mean of n readings at every n (NumPy arrays)."""
-        return normal_mixture(n)
-
-    def divergence(self, mean: Array, other: Array) -> Any:
-        """How many nats a reading of this mean tells against another mean (NumPy arrays)."""
-        return (mean - other) ** 2 / (2 * self.scale**2)
+from .bounds import Mixture, beta_mixture, binary_bet, count_bet, log_counts, log_tilt
+from .checks import SurefootError, number
+from .kind import KINDS, Noise, Sums, noises_to_dict, parse_noises
 
 
 @dataclass(frozen=True)
@@ -182,16 +80,20 @@ class Guessed(_Normal):
         return f"gaussian (sigma not known, guessed {self.scale:g}; the same at every dose of an arm)"
 
 
+class Unknown(Gaussian):
+    """Normal, with a sigma that nobody knows: what evidence takes readings for of which there is a guess."""
+
+
 class _Coin(Noise):
     """A reading with two values, one scale above and below their middle."""
 
+    @abstractmethod
     def chance(self, mean: Sums) -> Sums:
         """Of the higher one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def total(self, ones: Sums, n: Sums, mean: Sums) -> Sums:
         """The sum of n readings of which `ones` have the higher value."""
-        raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
         p = self.chance(mean)
@@ -225,6 +127,8 @@ class Bernoulli(_Coin):
     kind: ClassVar[str] = "bernoulli"
     exact: ClassVar[bool] = True
     binary: ClassVar[bool] = True
+    counts: ClassVar[bool] = True
+    ratios: ClassVar[bool] = True
     worst = (0.0, 1.0)
 
     @property
@@ -343,6 +247,59 @@ class Beta(Bounded):
 
 
 @dataclass(frozen=True)
+class Poisson(Noise):
+    """A count, Poisson with any mean: events in a fixed time, per so much exposure. `about` is a mean that may be
+    expected; it sets the sizes of cells and cohorts, and no promise rests on it."""
+
+    about: float
+
+    kind: ClassVar[str] = "poisson"
+    counts: ClassVar[bool] = True
+    ratios: ClassVar[bool] = True
+    subgaussian: ClassVar[bool] = False
+    alone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "about", number("noise about", self.about, above=0))
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.about)  # a standard deviation that may be expected
+
+    def draw(self, rng: np.random.Generator, n: Sums, mean: Sums) -> tuple[Sums, Sums]:
+        total = rng.poisson(n * np.maximum(mean, 0.0)).astype(float)
+        return total, (total - n * mean) / self.scale
+
+    def squares(self, rng: np.random.Generator, n: Sums, total: Sums, mean: Sums) -> Sums:
+        """Given their sum, each event falls on any of the n readings alike."""
+        most, row = int(n.max(initial=1)), np.repeat(np.arange(n.size), total.ravel().astype(int))
+        place, many = np.unique(row * most + rng.integers(np.maximum(n.ravel(), 1)[row]), return_counts=True)
+        squares = np.bincount(place // most, many.astype(float) ** 2, n.size).reshape(n.shape)
+        return squares - total**2 / np.maximum(n, 1)
+
+    def reading(self, name: str, value: Any) -> float:
+        x = number(name, value)
+        if x < 0 or x != int(x):
+            raise SurefootError(f"{name} is a count in this study: a whole number from 0 on; got {value!r}")
+        return x
+
+    def assumption(self) -> str:
+        return "Poisson counts"
+
+    def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
+        return count_bet(total, n, bound, guess, 1e-3 * self.about, above)
+
+    def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
+        """Of likelihood ratios, over the log of how many times higher a mean is; weights must be 1."""
+        return log_counts(total, weight, x, above)
+
+    def divergence(self, mean: Array, other: Array) -> Any:
+        from scipy.special import kl_div
+
+        return kl_div(np.maximum(mean, 0), np.maximum(other, 0))
+
+
+@dataclass(frozen=True)
 class PerArm(Noise):
     """What may be in truth: every arm has a noise of its own. For simulation alone."""
 
@@ -365,26 +322,7 @@ class PerArm(Noise):
         return np.stack([x for x, _ in columns], axis=1), np.stack([x for _, x in columns], axis=1)
 
 
-KINDS: Registry[type[Noise]] = Registry(
-    "noises",
-    {kind.kind: kind for kind in (Gaussian, Guessed, Rademacher, Bernoulli, Bounded, Beta)},
-    a_class(Noise),
-    "kind",
-)
-
-
-def _named(kind: str = "gaussian", *values: Any, **given: Any) -> Noise:
-    """A kind by its name, with its own fields by place or by name."""
-    cls = KINDS[kind]
-    own: list[Any] = list(fields(cls))  # type: ignore[arg-type]
-    given |= zip([f.name for f in own] or ["sigma"], values, strict=False)
-    if cls is Bernoulli and (sigma := given.pop("sigma", None)) not in (None, 0.5):
-        raise SurefootError(f"bernoulli noise has sigma 0.5 and takes no other; got {sigma!r}")
-    known_keys(f"{kind} noise", given, [f.name for f in own])
-    if lacks := [f.name for f in own if f.default is MISSING and given.get(f.name) is None]:
-        more = " (its standard deviation; where nobody knows it, see gaussian-guess)" if lacks == ["sigma"] else ""
-        raise SurefootError(f"{kind} noise needs a {', '.join(lacks)}{more}; got none")
-    return cls(**given)
+KINDS.known.update({kind.kind: kind for kind in (Gaussian, Guessed, Rademacher, Bernoulli, Bounded, Beta, Poisson)})
 
 
 # Two readings
@@ -436,26 +374,7 @@ def draw_sums(
     return (two, one) if last == 0 else (one, two)
 
 
-def parse_noise(where: str, data: Any) -> Noise:
-    if not isinstance(data, Mapping):
-        known_keys(where, data, ())
-    cls = KINDS[data.get("kind", "gaussian")]
-    known_keys(where, data, ("kind", *([f.name for f in fields(cls)] or ["sigma"])))  # type: ignore[arg-type]
-    return Noise(**data)
-
-
-def parse_noises(where: str, data: Any) -> tuple[Noise, Noise]:
-    """`{kind, sigma}` for both readings, or `{effect = {..}, harm = {..}}` apart."""
-    if isinstance(data, Mapping) and ("effect" in data or "harm" in data):
-        known_keys(where, data, ("effect", "harm"))
-        for key in ("effect", "harm"):
-            if key not in data:
-                raise SurefootError(f"{where} names one reading only; it needs {where}.{key} too")
-        return parse_noise(f"{where}.effect", data["effect"]), parse_noise(f"{where}.harm", data["harm"])
-    both = parse_noise(where, data)
-    return both, both
-
-
-def noises_to_dict(noises: tuple[Noise, Noise]) -> dict[str, Any]:
-    effect, harm = noises
-    return effect.to_dict() if effect == harm else {"effect": effect.to_dict(), "harm": harm.to_dict()}
+__all__ = [
+    "KINDS", "Bernoulli", "Beta", "Bounded", "Gaussian", "Guessed", "Noise", "PerArm", "Poisson", "Rademacher",
+    "Unknown", "Varying", "draw_squares", "draw_sums", "noises_to_dict", "parse_noises",
+]  # fmt: skip

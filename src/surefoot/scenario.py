@@ -296,11 +296,16 @@ class Scenario:
                 low, high = noise.worst
                 said = "a binary reading leaves [0, 1]" if noise.binary else f"a bounded one leaves [{low:g}, {high:g}]"
                 rules[f"{key} of {said}"] = np.any((y < low) | (y > high), axis=0)
+            if noise.counts and not noise.binary:
+                rules[f"{key} of a count is below 0"] = np.any(y < 0, axis=0)
         for rule, broken in rules.items():
             if np.any(broken):
                 found.append(f"{rule} ({', '.join(n for n, b in zip(problem.names, broken, strict=True) if b)})")
         for key, actual, told in zip(("effect", "harm"), self.noises(problem), problem.noises, strict=True):
-            if told.known and actual.scale > told.scale:
+            if told.counts and not told.binary:
+                if actual.kind != told.kind:
+                    found.append(f"{key} noise is {actual.kind}, declared {told.kind}")
+            elif told.known and actual.scale > told.scale:
                 found.append(f"{key} noise has sigma {actual.scale:g}, declared {told.scale:g}")
         if self.drift:
             found.append(f"harm drifts by {self.drift:g} with every 1,000 pulls")

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, make, simulate
-from surefoot.bounds import sigma_upper
+from surefoot.bounds import count_bet, log_counts, sigma_upper
 from surefoot.catalogue import case
 from surefoot.designs.base import Outcome
-from surefoot.designs.levels_evidence import squared
-from surefoot.designs.levels_wagers import GAP, wager
+from surefoot.designs.levels_evidence import joined, squared
+from surefoot.designs.levels_wagers import GAP, Terms, pooled, wager
 from surefoot.designs.readings import SIGMA, begin, within
-from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Varying, draw_squares
+from surefoot.noise import Bernoulli, Beta, Bounded, Gaussian, Guessed, PerArm, Poisson, Unknown, Varying, draw_squares
 from surefoot.scenario import Table
 
 
@@ -49,7 +49,7 @@ def test_the_bound_has_no_unit_and_comes_down_to_sigma() -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [Gaussian(0.7), Bernoulli(), Noise("rademacher", 0.4), Bounded(-1, 3), Beta(0, 1, sd=0.1)]
+    "noise", [Gaussian(0.7), Bernoulli(), Noise("rademacher", 0.4), Bounded(-1, 3), Beta(0, 1, sd=0.1), Poisson(2.0)]
 )
 def test_squares_are_those_of_readings_drawn_one_by_one(noise: Noise) -> None:
     """By their mean and, with the sum, their correlation: within what chance allows."""
@@ -85,7 +85,7 @@ def test_before_there_is_a_bound_nothing_is_certified_and_cohorts_show_a_spread(
     problem, _ = case("paper-linear", 3)
     design = make("surefoot-linear")
     state = design.start(problem.but(noise=Guessed(0.7)))
-    assert np.all(design.ask(state).n >= 8)
+    assert np.all(design.ask(state).n >= 4)
     cohort = design.ask(state)
     none = np.zeros_like(cohort.dose)
     with pytest.raises(SurefootError, match="an outcome needs its squares"):
@@ -117,7 +117,7 @@ def test_a_problem_as_its_evidence_has_it() -> None:
     asked = problem.but(noise=(Guessed(0.4), Bounded(-1, 3)), tolerance=0.1, limit=0.5, slack=0.2)
     inside = within(asked)
     assert inside.delta == pytest.approx(asked.delta * (1 - SIGMA))
-    assert inside.noises == (Gaussian(0.4), Bernoulli())
+    assert inside.noises == (Unknown(0.4), Bernoulli())
     assert [inside.limit, inside.slack, inside.tolerance] == pytest.approx([1.5 / 4, 0.05, 0.1])
     np.testing.assert_allclose(inside.lipschitz, asked.lipschitz / 4)
     assert begin(problem, 3, np) == (problem, None), "nothing to do for what the evidence takes as it is"
@@ -180,3 +180,112 @@ def test_readings_that_vary_little_take_fewer_pulls() -> None:
     other, _ = case("paper-drug", 2)
     with pytest.raises(SurefootError, match="leave spread out of the noise"):
         make("surefoot-monotonic").start(other.but(noise=Bounded(0, 1, True)))
+
+
+def reached_ten(above: bool, beyond: float, trials: int, squares: float = 1.0) -> int:
+    """In how many trials the bets without a sigma ever reach 10 against a number that the mean is not above (below),
+    by `beyond`. Cohorts are larger, and readings vary more, after what looks like a gain."""
+    rng, (m, had, q) = np.random.default_rng(6), np.zeros((3, trials))
+    reached, sign, none = np.zeros(trials, bool), 1.0 if above else -1.0, np.zeros(trials)
+    for k in range(40):
+        gain = sign * had > 0
+        n, sigma = np.where(gain, 1 + k // 4, 2), np.where(gain, 3.0, 0.5)
+        total = sigma * np.sqrt(n) * rng.standard_normal(trials) - sign * beyond * n
+        within_ = squares * sigma**2 * np.where(n > 1, rng.chisquare(np.maximum(n - 1, 1)), 0.0)
+        m, had, q = joined(m, had, q, n.astype(float), total, within_)
+        wealth = wager(none, none, none, Unknown(1.0), GAP, above, m, had, q)[0]
+        reached |= wealth >= np.log(10)
+    return int(reached.sum())
+
+
+def test_bets_without_a_sigma_hold_at_any_time() -> None:
+    trials = 4000
+    for above in (True, False):
+        for beyond in (0.0, 0.2):
+            assert reached_ten(above, beyond, trials) <= stats.binom.isf(1e-7, trials, 0.1)
+    assert reached_ten(True, 0.0, trials, 0.1) > stats.binom.isf(1e-7, trials, 0.1), "and they need all squares"
+
+
+def test_the_mean_of_a_bet_without_a_sigma() -> None:
+    """exp(g a - g^2 a^2/2), a normal with a mean at or below 0: at most 1 for every g and sigma, by quadrature."""
+    z = np.linspace(-12, 12, 6001)
+    weight = stats.norm.pdf(z) * (z[1] - z[0])
+    for g in (0.01, 0.3, 1.0, 4.0):
+        for sigma in (0.01, 0.5, 1.0, 2.0):
+            for mean in (0.0, -0.1, -3.0):
+                a = g * (mean + sigma * z)
+                found = np.sum(weight * np.exp(a - a**2 / 2))
+                t = (g * sigma) ** 2
+                assert found <= 1 + 1e-9
+                assert found == pytest.approx(
+                    np.exp(0.5 - (1 - g * mean) ** 2 / (2 + 2 * t)) / np.sqrt(1 + t), abs=1e-6
+                )
+
+
+def test_a_wager_without_a_sigma_is_not_below_what_it_says_for_a_cell() -> None:
+    """Its tangent at the middle, over the whole cell; and sums of levels taken together are those of all readings."""
+    rng = np.random.default_rng(2)
+    for above in (True, False):
+        y = rng.normal(3.0, 2.0, size=(4, 6))
+        raw = [np.full((1, 4), 6.0), y.sum(axis=1)[None], 6 * y.var(axis=1)[None]]
+        n, total, q = (z[..., -1:] for z in pooled(lambda z: np.cumsum(z, axis=-1), *raw))
+        assert (n.item(), total.item(), q.item()) == pytest.approx((24, y.sum(), 24 * y.var()))
+        for half in (0.01, 0.5, 3.0):
+            for middle in np.linspace(-3, 9, 13):
+                at, of = np.linspace(middle - half, middle + half, 9)[None], (n * 0.3, total * 0.3)
+                value, slope = wager(*of, np.full((1, 1), middle), Unknown(2.0), GAP, above, n, total, q, half=half)
+                true = wager(*of, at, Unknown(2.0), GAP, above, n, total, q)[0]
+                assert np.all(value + slope * (at - middle) <= true + 1e-9)
+
+
+def test_what_is_left_far_from_all_readings() -> None:
+    """Of two arms, the first has no bound on its sigma yet: its readings do not count, and are bet on nevertheless."""
+    sums = tuple(np.reshape(x, (1, 2, 1)) for x in ([0.0, 50], [0.0, 250], [4.0, 50], [4.0, 250], [3.0, 49]))
+    zero = np.zeros((1, 2, 1))
+    terms = Terms(Unknown(1.0), sums, sums, zero, zero, zero, zero == 0, zero == 0)
+    rival, led = terms.floors()
+    for x in (-1e3, 0.0, 2.0, 1e3):
+        assert np.all(rival <= np.min(terms.rival(np.full((1, 1), x))[0], axis=(2, 3)) + 1e-9)
+        assert np.all(led <= np.min(terms.led(np.full((1, 2, 1), x))[0], axis=(2, 3)) + 1e-9)
+
+
+def test_bets_on_counts_have_a_mean_of_at_most_one() -> None:
+    """By summing over all counts, for means on both sides of what is tested, and exactly 1 there."""
+    count = np.arange(250.0)
+    for x in (0.05, 1.0, 12.0):
+        for above in (True, False):
+            for far in (1.0, 0.5, 0.1):
+                mean = x * far if above else x / far
+                law = stats.poisson.pmf(count, mean)
+                at = np.full_like(count, x)
+                mixed = np.exp(log_counts(count, np.ones_like(count), at, above)) @ law
+                single = (
+                    np.exp(count_bet(count, np.ones_like(count), at, 2 * at if above else at / 4, 1e-3, above)) @ law
+                )
+                assert mixed <= 1 + 1e-9 and single <= 1 + 1e-9
+                assert far < 1 or (mixed, single) == pytest.approx((1, 1))
+    assert np.all(count_bet(count, count, at, at, 1e-3, True) == 0), "a guess at the bound bets nothing"
+    wrong = np.exp(log_counts(count, np.ones_like(count), at, True)) @ stats.nbinom.pmf(count, 2, 2 / (2 + x))
+    assert wrong > 1.1, "and counts that vary more than Poisson ones would not do"
+
+
+def test_counts() -> None:
+    arms = (Arm("a", levels=(1, 2)), Arm("b", levels=(1, 2)))
+    curves = [Table((0, 1), y) for y in ((2.0, 4.0), (1.5, 3.0), (0.5, 1.0))]
+    scenario = Scenario((curves[0], curves[1]), (curves[2], curves[2]))
+    problem = Problem(arms=arms, limit=1.2, slack=0.3, delta=0.5, shape="levels", noise=Poisson(2.0))
+    assert scenario.violations(problem) == []
+    result = simulate(problem, scenario, make("surefoot-levels"), trials=40, seed=4)
+    assert int(np.sum(result.wrong | (result.unsafe_pulls > 0))) <= stats.binom.isf(1e-6, 40, 0.5)
+    assert np.all(result.ending == 1)
+    drug, truth = case("paper-drug", 2)
+    drug = drug.but(noise=(Gaussian(0.3), Poisson(1.0)))
+    result = simulate(drug, replace(truth, noise=None), make("surefoot-monotonic"), trials=5, seed=4)
+    assert np.all(result.ending == 1) and not np.any(result.wrong)
+    line, _ = case("paper-linear", 2)
+    for name in ("surefoot-linear", "safebai-linear"):
+        with pytest.raises(SurefootError, match="counts have none that holds"):
+            make(name).start(line.but(noise=Poisson(1.0)))
+    for value in (-1, 1.5):
+        with pytest.raises(SurefootError, match="a whole number from 0 on"):
+            Poisson(1.0).reading("harm", value)

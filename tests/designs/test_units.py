@@ -77,3 +77,19 @@ def test_the_same_study_in_other_units(name: str, noise: str) -> None:
         result = simulate(p, truth, design, trials=1, seed=5)
         found.append(np.stack([result.pulls, result.rounds, result.winner, result.ending]))
     np.testing.assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("shape", ["linear", "monotonic"])
+@pytest.mark.parametrize("name", ["unconstrained", "track-and-stop"])
+def test_controls_give_the_same_doses_in_other_units(name: str, shape: str) -> None:
+    """Cohort by cohort. `oracle` is told doses; BOIN and 3+3 are for binary harms on levels, which have no unit; the
+    kernels and norms that SafeOpt, StageOpt and Safe-LTS assume are in units of the readings."""
+    problem, scenario = case("paper-linear" if shape == "linear" else "paper-drug", 2)
+    problem = problem.but(budget=60)
+    found = []
+    for (p, truth), unit in (((problem, scenario), 1.0), (other(problem, scenario), DOSE)):
+        trace = simulate(p, truth, make(name), trials=1, seed=5, trace=True).trace
+        assert trace is not None
+        found.append((trace.n, np.where(trace.n > 0, trace.dose / unit, 0.0)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9)

@@ -99,7 +99,7 @@ def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
         ({"harm_sd": None}, "sigma is not known in this study: tell harm_squares or harm_sd as well"),
         ({"harm_mean": 0.2}, "harm: a sum or a mean, not both"),
         ({"harm": None}, "harm: sd without its sum or mean"),
-        ({"n": 10_000, "effect_squares": 80.0}, "10,000 subjects, where 8 were asked for"),
+        ({"n": 10_000, "effect_squares": 80.0}, "10,000 subjects, where 5 were asked for"),
         ({"effekt": 1.0}, "did you mean 'effect_"),
     ):
         with pytest.raises(SurefootError, match=message):
@@ -113,7 +113,7 @@ def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
     study.correct(a.id, reason="counted again", n=19, effect=9.5, effect_squares=7.0, harm=good["harm"], harm_sd=0.3)
     study.tell(b.id, n=10_000, effect_mean=0.5, effect_sd=0.3, harm_mean=0.1, harm_sd=0.3, confirm="a busy day")
     assert [row["what"] for row in study.certificate().content["deviations"]] == [
-        "10,000 subjects were told as a block of 8"
+        "10,000 subjects were told as a block of 5"
     ]
     assert study.verify()["ok"]
 
@@ -128,7 +128,7 @@ def test_a_sum_must_be_possible(tmp_path: Path) -> None:
     a, b = study.ask()
     with pytest.raises(SurefootError, match="a mean of 3 is not between 0 and 2"):
         study.tell(a.id, n=10, effect=30, harm=1)
-    with pytest.raises(SurefootError, match=r"of 10 subjects a whole number has it; got 1\.5"):
+    with pytest.raises(SurefootError, match=r"readings sum up to a whole number; got 1\.5"):
         study.tell(a.id, n=10, effect=3, harm=1.5)
     with pytest.raises(SurefootError, match=r"a mean of -0\.1 is not between 0 and 1"):
         study.tell(a.id, n=10, effect=3, harm=-1)
@@ -238,3 +238,17 @@ def test_a_correction_of_n_alone_keeps_no_stale_spread(tmp_path: Path) -> None:
     with pytest.raises(SurefootError, match="n alone leaves effect and harm as of 10"):
         study.correct(block.id, n=12, reason="counted again")
     study.correct(block.id, n=12, reason="counted again", **all_of_it)
+
+
+def test_counts_beside_readings_that_need_squares(tmp_path: Path) -> None:
+    """Of counts the sum is enough, and it is a whole number from 0 on."""
+    arms = (Arm("a", levels=(1, 2)), Arm("b", levels=(1, 2)))
+    noise = (Noise("gaussian-guess", 0.5), Noise("poisson", 1.0))
+    asked = Problem(arms=arms, limit=1.2, slack=0.3, delta=0.2, shape="levels", noise=noise)
+    study = Study.create(tmp_path / "x.db", "x", asked, seed=1, blocks=True)
+    block = study.ask()[0]
+    for harm in (-1, 2.5):
+        with pytest.raises(SurefootError, match="harm is a count in this study"):
+            study.tell(block.id, n=20, effect=10.0, effect_squares=8.0, harm=harm)
+    study.tell(block.id, n=20, effect=10.0, effect_squares=8.0, harm=7)
+    assert study.verify()["ok"]

@@ -99,7 +99,7 @@ def test_refuses_a_dose_that_is_a_hair_too_high(name: str) -> None:
 
 def test_refuses_a_level_whose_neighbour_below_is_not_calm() -> None:
     p = problem("levels", binary=True)
-    theorem = THEOREMS["surefoot-levels/1"](plain(p), {})
+    theorem = THEOREMS["surefoot-levels/2"](plain(p), {})
 
     def take(level: int, n: int, harms: int, stakes: list[float | None]) -> None:
         given = Given(1, 1, {"dose": [float(level)] * 3, "n": [0] * 3, "stakes": [stakes, None, None]}, 1)
@@ -366,8 +366,8 @@ def test_each_shape_has_a_design_that_may_run_live() -> None:
 
 def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
     """Theorem 1, lemma 1, and Theorem 2, lemma 5: after a correction a dose that was given may not be certified."""
-    linear: Any = THEOREMS["surefoot-linear/2"](plain(problem()), {})
-    curves: Any = THEOREMS["surefoot-monotonic/2"](plain(problem("monotonic")), {})
+    linear: Any = THEOREMS["surefoot-linear/3"](plain(problem()), {})
+    curves: Any = THEOREMS["surefoot-monotonic/3"](plain(problem("monotonic")), {})
 
     def take(theorem: Any, dose: float, stakes: list[float | None]) -> None:
         arms = len(theorem.arms)
@@ -386,13 +386,13 @@ def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
 
 def test_a_sigma_that_is_not_known_has_its_share_of_delta_and_squares_their_bets() -> None:
     """ "Readings" in docs/guarantees.md: 0.1 delta for the sigmas, the rest for the theorem."""
-    theorem: Any = THEOREMS["surefoot-linear/2"](plain(problem().but(noise=Noise("gaussian-guess", 0.2))), {})
+    theorem: Any = THEOREMS["surefoot-linear/3"](plain(problem().but(noise=Noise("gaussian-guess", 0.2))), {})
     assert theorem.delta == pytest.approx(0.9 * 0.1)
     assert theorem.spread == pytest.approx(math.log(len(checker.WIDER) * 2 * 3 / (0.1 * 0.1)))
     data = plain(problem("levels", binary=True)) | {
         "noise": {"kind": "bounded", "low": 0.0, "high": 2.0, "spread": True}
     }
-    levels: Any = THEOREMS["surefoot-levels/1"](data, {})
+    levels: Any = THEOREMS["surefoot-levels/2"](data, {})
     given = Given(1, 1, {"dose": [0.0] * 3, "n": [0] * 3, "stakes": [[1.0] * 5, None, None]}, 1)
     given.came = {(0, 0.0): (4, 4.0, 4.0, 0.8, 0.8)}
     levels.take(given)

@@ -41,7 +41,7 @@ def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
     report = study.verify(certificate=study.certificate())
     assert report["ok"], report["message"]
     alone = checker.check(study.log())
-    assert alone["ok"] and "surefoot-levels/1" in alone["says"][0], alone["message"]
+    assert alone["ok"] and "surefoot-levels/2" in alone["says"][0], alone["message"]
 
 
 def test_ends_with_the_best_arm() -> None:

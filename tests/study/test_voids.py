@@ -33,4 +33,4 @@ def test_drop_outs_that_depend_on_harm(counts_as_worst: bool) -> None:
     if counts_as_worst:
         assert unsafe <= failures_allowed(500, PROBLEM.delta)
     else:
-        assert unsafe > failures_allowed(500, PROBLEM.delta), "the control: too many gave a dose above the limit"
+        assert unsafe > 250, "the control: most of these studies gave a dose above the limit"

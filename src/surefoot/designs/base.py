@@ -330,6 +330,12 @@ class Design(ABC, Generic[S]):
                 f"{self.name} bets on bounded readings by their sums, and only surefoot-levels by how they vary: leave "
                 f"spread out of the noise"
             )
+        if not all(noise.subgaussian for noise in problem.noises) and (self.shape == "linear" or not self.learns):
+            raise SurefootError(
+                f"{self.name} bets on readings with a sigma, and counts have none that holds: surefoot-monotonic and "
+                f"surefoot-levels bet on them by likelihood ratios; for others declare them bounded, or their square "
+                f"roots gaussian"
+            )
         if problem.squares and not self.learns:
             raise SurefootError(
                 f"{self.name} needs a sigma that is known; this problem has a guess of one. The designs that learn it "

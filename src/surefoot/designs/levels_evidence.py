@@ -24,6 +24,7 @@ where there are some (`safe` and `unsafe`, at a share of delta of their own) the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -31,11 +32,11 @@ from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like
 from ..bounds import Mixture
-from ..noise import Varying
+from ..noise import Unknown, Varying
 from ..problem import Problem
 from .base import ACTIVE, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
-from .levels_wagers import FAR, NEAR, Terms, infimum, wager
+from .levels_wagers import FAR, NEAR, Terms, infimum, pooled, wager
 from .recommend import Estimates, interval, isotonic, normal, standard_error
 from .settle import conclude
 
@@ -56,6 +57,7 @@ class LevelsState(State):
     count: Array  # (trials, arms, levels, stakes)
     total: Array
     square: Any  # of readings whose spread is told, else None: squared distances from what was expected
+    raw: Any  # where a sigma is not known, else None: n, sum, and squared distances from their mean, along a last axis
     calm: Array  # (trials, arms): the highest certified level
     barred: Array  # the lowest level shown to be above the ceiling; inf where none is
     against: Array  # log of the most evidence there ever was against "this arm is best"
@@ -67,7 +69,7 @@ class LevelsState(State):
 class LevelsEvidence(Evidence[LevelsState]):
     """Certified levels, and which claims "this arm is best" are refuted."""
 
-    theorem: ClassVar[str] = "surefoot-levels/1"
+    theorem: ClassVar[str] = "surefoot-levels/2"
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> LevelsState:
         first = blank(problem, trials, xp)
@@ -75,9 +77,10 @@ class LevelsEvidence(Evidence[LevelsState]):
         zero = xp.zeros((trials, *problem.levels.shape), dtype=xp.float64)
         bets = xp.zeros((*zero.shape, len(STAKES)), dtype=xp.float64)
         none = xp.zeros_like(first["safe"])
-        varying = any(isinstance(noise, Varying) for noise in problem.noises)
+        varying, unknown = (any(isinstance(x, kind) for x in problem.noises) for kind in (Varying, Unknown))
         return LevelsState(
-            **first, square=bets if varying else None, n=zero, effect=zero, harm=zero, count=bets, total=bets,
+            **first, n=zero, effect=zero, harm=zero, count=bets, total=bets, square=bets if varying else None,
+            raw=xp.stack([bets] * 3, axis=-1) if unknown else None,
             calm=none, barred=none + xp.inf, least=none, against=none, x=none, alarm=none > 0,
         )  # fmt: skip
 
@@ -110,17 +113,21 @@ class LevelsEvidence(Evidence[LevelsState]):
             far, wide = (squared(s.n, x, n, y, xp.where(here, q[..., None], 0.0)) for x, y, q in (
                 (s.harm, harm, outcome.squares[1]), (s.effect, effect, outcome.squares[0])))  # fmt: skip
             square = square + xp.stack([far, far, far, wide, wide], axis=-1) * staked
+        raw = s.raw
+        if raw is not None:
+            far, wide = (xp.where(here, q[..., None], 0.0) for q in outcome.squares[::-1])
+            new = (xp.stack([b, b, b, a, a], axis=-1) * staked for a, b in ((n, n), (effect, harm), (wide, far)))
+            raw = xp.stack(joined(*(raw[..., i] for i in range(3)), *new), axis=-1)
         return replace(
-            s, square=square, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
+            s, square=square, raw=raw, n=s.n + n, effect=s.effect + effect, harm=s.harm + harm,
             count=s.count + count * staked, total=s.total + total * staked,
         )  # fmt: skip
 
     def harms(self, s: LevelsState, stake: str, bound: float, prior: Mixture, above: bool) -> Array:
         """Log wealth at every level of the bets that harm is above (or below) a bound."""
         k = STAKES.index(stake)
-        n, z = s.count[..., k], s.total[..., k]
-        square = s.square[..., k] if s.square is not None and isinstance(s.problem.noises[1], Varying) else None
-        return wager(n, z, n * 0.0 + bound, s.problem.noises[1], prior, above, square)[0]
+        n, z, *more = (x[..., k] for x in sums(s, 1))
+        return wager(n, z, n * 0.0 + bound, s.problem.noises[1], prior, above, *more)[0]
 
     def certify(self, s: LevelsState) -> LevelsState:
         """Levels calm and good, in order from below; levels barred and over the limit, in order from above."""
@@ -142,10 +149,9 @@ class LevelsEvidence(Evidence[LevelsState]):
         below, above = (STAKES.index(k) for k in ("below", "above"))
         level = like(s.safe, p.levels)
         real = xp.isfinite(level) & (s.n >= 0)
-        sums = (s.count, s.total, s.square) if isinstance(p.noises[0], Varying) else (s.count, s.total)
         return Terms(
-            p.noises[0], tuple(from_top(z[..., below]) for z in sums),
-            tuple(xp.cumulative_sum(z[..., above], axis=-1) for z in sums),
+            p.noises[0], together(from_top, [z[..., below] for z in sums(s, 0)]),
+            together(from_first, [z[..., above] for z in sums(s, 0)]),
             xp.cumulative_sum(high, axis=-1) - high, high, from_top(low) - low,
             real & (level <= s.unsafe[..., None]), real & (level >= s.safe[..., None]),
         )  # fmt: skip
@@ -153,7 +159,8 @@ class LevelsEvidence(Evidence[LevelsState]):
     def span(self, s: LevelsState) -> tuple[Array, Array]:
         """The values between which evidence is weak: from the least rival's effect to the most of those that led."""
         xp, unit = array_namespace(s.pulls), s.problem.noises[0].scale
-        n, y = (xp.sum(z, axis=2) for z in (s.count, s.total))
+        both = (s.count, s.total) if s.raw is None else (s.raw[..., 0], s.raw[..., 1])
+        n, y = (xp.sum(z, axis=2) for z in both)
         mean = y / xp.maximum(n, 1.0)
         low = xp.min(xp.where(n[..., 3] > 0, mean[..., 3], xp.inf), axis=1)
         high = xp.max(xp.where(n[..., 4] > 0, mean[..., 4], -xp.inf), axis=1)
@@ -202,7 +209,7 @@ class LevelsEvidence(Evidence[LevelsState]):
         """With bounds on values that hold together, for all arms at all times, with probability 1 - delta: by the same
         wagers, at a share of delta for each arm and side. They are a statement of their own, beside the verdict."""
         xp, p, s = array_namespace(state.pulls), state.problem, state
-        goal, t, (low, high) = math.log(2 * len(p.arms) / p.delta), self.terms(s), self.span(s)
+        goal, t, (low, high) = math.log(2 * len(p.arms) / p.delta), self.terms(s).far(1.0), self.span(s)
         wide = high - low
         x = (low - wide)[:, None] + 3 * wide[:, None] * like(low, [k / 120 for k in range(121)])
         x = xp.clip(x, 0.0, 1.0) if p.noises[0].kind == "bernoulli" else x
@@ -241,6 +248,34 @@ def squared(n: Array, total: Array, more: Array, sum_: Array, squares: Array) ->
     xp = array_namespace(n)
     centre = (total + 0.5) / (n + 1)
     return squares + more * (sum_ / xp.maximum(more, like(n, 1.0)) - centre) ** 2
+
+
+def joined(n: Array, total: Array, q: Array, m: Array, other: Array, p: Array) -> tuple[Array, Array, Array]:
+    """Numbers, sums and squared distances from the mean, of two sets of readings taken together."""
+    xp = array_namespace(n)
+    one = xp.ones_like(n)
+    apart = total / xp.maximum(n, one) - other / xp.maximum(m, one)
+    return n + m, total + other, q + p + n * m / xp.maximum(n + m, one) * apart**2
+
+
+def sums(s: LevelsState, r: int) -> tuple[Array, ...]:
+    """What `wager` takes of effects (r = 0) or harms, by level and stake. Bets that are not monotone in x do not go
+    with a tolerance."""
+    if isinstance(s.problem.noises[r], Varying):
+        return s.count, s.total, s.square
+    if isinstance(s.problem.noises[r], Unknown) and (r or s.problem.tolerance is None):
+        return s.count, s.total, *(s.raw[..., i] for i in range(3))
+    return s.count, s.total
+
+
+def together(way: Callable[[Array], Array], sums: Sequence[Array]) -> tuple[Array, ...]:
+    """The same of levels together."""
+    return *map(way, sums[: 3 if len(sums) == 3 else 2]), *(pooled(way, *sums[2:]) if len(sums) == 5 else ())
+
+
+def from_first(x: Array) -> Array:
+    """Sums over levels from the first to each one."""
+    return array_namespace(x).cumulative_sum(x, axis=-1)
 
 
 def from_top(x: Array) -> Array:

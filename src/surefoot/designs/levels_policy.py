@@ -130,7 +130,10 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
     xp = array_namespace(mean)
     mean = xp.maximum(mean, bound) if above else xp.minimum(mean, bound)
     mean = xp.where(xp.isnan(mean), bound, mean)
-    if noise.kind != "bernoulli":
+    if noise.counts and not noise.binary:
+        q, b = xp.maximum(mean, like(mean, 1e-6)), xp.maximum(bound, like(bound, 1e-6))
+        return q * xp.log(q / b) - q + b
+    if not noise.binary:
         return (mean - bound) ** 2 / (2 * noise.scale**2)
     q, b = xp.clip(mean, 1e-6, 1 - 1e-6), xp.clip(bound, 1e-6, 1 - 1e-6)
     return q * xp.log(q / b) + (1 - q) * xp.log((1 - q) / (1 - b))

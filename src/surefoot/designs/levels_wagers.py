@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from ..arrays import Array, like, put, rows
 from ..bounds import Mixture, added, atoms, log_sum
-from ..problem import Noise
+from ..noise import Noise, Unknown
 
 VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn the spread, in units of the whole range
+FAR_SHARE = 0.1  # of a wager without a known sigma that is on bets by its bound: they hold far from all readings, too
 HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b; the rest on effects from b on
 
 # How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
 FAR = Mixture(top=2.8, ratio=2.0, dense=3, below=6, tails=0.1, nothing=0.02)  # the ceiling
 NEAR = Mixture(top=1.2, ratio=2.0, dense=3, below=7, above=1, tails=0.12, nothing=0.03)  # the limit
-GAP = Mixture(top=1.6, ratio=2.0, dense=4, below=7, above=1, tails=0.1, nothing=0.04)  # x
+GAP = Mixture(top=0.8, ratio=2.0, dense=5, below=6, above=2, tails=0.12, nothing=0.04)  # x
 
 
 def wager(
-    count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool, square: Array = None
+    count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool, *more: Array, half: Any = 0.0
 ) -> tuple[Array, Array]:
-    """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x.
+    """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x, but for
+    a sigma that is not known: then it is one that it is not below from x - half to x + half, and that is convex.
 
-    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x. Others: Robbins' mixture. Where
-    the `square` of bounded readings is known, half of the stake is on bets that learn how they vary.
+    Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x; counts: of means so many times
+    higher. Others: Robbins' mixture. Where the squares of bounded readings are known (`more`), half of the stake is on
+    bets that learn how they vary. Where sigma is not known, `more` are `pooled` sums of all readings staked, and most
+    of the stake is on exp(g a - g^2 a^2/2) for every reading x + a: its mean is at most 1 whatever sigma is.
     """
     xp, sign = array_namespace(total), 1.0 if above else -1.0
     g, log_weight = atoms(prior, total)
@@ -34,29 +39,51 @@ def wager(
     if noise.kind == "bernoulli":
         rise = xp.expm1(g)
         chance = 1 + xp.clip(x, 0.0, 1.0) * rise  # a mean is never outside [0, 1], whatever x is
-        bets, falls = g * total - count * xp.log(chance) + log_weight, rise / chance
-        if square is not None:
-            l, half = xp.reshape(like(total, VARY), (-1, *[1] * total.ndim)), math.log(0.5)
-            more = sign * l * (total - count * x) + (l + xp.log1p(-l)) * square + (half - math.log(len(VARY)))
-            bets, falls = xp.concat([bets + half, more]), xp.concat([falls + 0.0 * bets, sign * l + 0.0 * more])
-        value, part = log_sum(bets)
-        return value, -count * added(part * falls)
-    g = g / noise.scale
-    value, part = log_sum(g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight)
-    return value, -count * added(part * g)
+        bets, falls = g * total - count * xp.log(chance) + log_weight, count * rise / chance
+        if more:
+            l, even = xp.reshape(like(total, VARY), (-1, *[1] * total.ndim)), math.log(0.5)
+            vary = sign * l * (total - count * x) + (l + xp.log1p(-l)) * more[0] + (even - math.log(len(VARY)))
+            bets, falls = xp.concat([bets + even, vary]), xp.concat([falls + 0.0 * bets, sign * count * l + 0.0 * vary])
+    elif noise.ratios:
+        rise = xp.expm1(g)
+        bets, falls = g * total - count * x * rise + log_weight, count * rise
+    else:
+        g = g / noise.scale
+        bets, falls = g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight, g * count
+        if more:
+            n, off, q = more[0], more[1] - more[0] * x, more[2]
+            a2 = q + off**2 / xp.maximum(n, xp.ones_like(n)) + n * half**2
+            near = g * off - 0.5 * g**2 * a2 + (log_weight + math.log1p(-FAR_SHARE))
+            bets, falls = (
+                xp.concat([bets + math.log(FAR_SHARE), near]),
+                xp.concat([falls + 0.0 * bets, g * n - g**2 * off]),
+            )
+    value, part = log_sum(bets)
+    return value, -added(part * falls)
+
+
+def pooled(sums: Callable[[Array], Array], n: Array, total: Array, squares: Array) -> tuple[Array, Array, Array]:
+    """How many readings there are at some levels together, their sum and squared distances from their mean, from those
+    of each level."""
+    xp = array_namespace(n)
+    one = xp.ones_like(n)
+    many, all_ = sums(n), sums(total)
+    apart = sums(total**2 / xp.maximum(n, one)) - all_**2 / xp.maximum(many, one)
+    return many, all_, sums(squares) + xp.maximum(apart, xp.zeros_like(n))
 
 
 class Terms(NamedTuple):
     """What the verdict needs of every arm, for b at each level: (trials, arms, levels)."""
 
     noise: Noise
-    below: tuple[Array, ...]  # count, total (and square) at levels b and above
+    below: tuple[Array, ...]  # count, total (and what else `wager` takes) at levels b and above
     above: tuple[Array, ...]  # at levels b and below
     high_before: Array  # wealth `high` of the levels below b
     high: Array  # and at b
     low_after: Array  # wealth `low` of the levels above b
     may_rival: Array  # whether b can be there: at or below every level shown to be over the limit
     may_led: Array  # at or above every level shown to be good
+    stake: float = 0.0  # the log of the share of it that is bet on effects
 
     def take(self, index: Array) -> Terms:
         xp = array_namespace(index)
@@ -64,8 +91,9 @@ class Terms(NamedTuple):
         def cut(a: Array) -> Array:
             return xp.take(a, index, axis=0)
 
-        pairs = [tuple(map(cut, z)) for z in (self.below, self.above)]
-        return Terms(self.noise, pairs[0], pairs[1], *map(cut, self[3:]))
+        below, above = (tuple(map(cut, z)) for z in (self.below, self.above))
+        rest = {name: cut(getattr(self, name)) for name in self._fields[3:8]}
+        return self._replace(below=below, above=above, **rest)
 
     def mixed(self, effect: Array) -> tuple[Array, Array]:
         """The wagers on harm below b, and on harm and effect from b on; and the part of the effect in the latter."""
@@ -76,25 +104,33 @@ class Terms(NamedTuple):
         value = top + xp.log(xp.exp(a - top) + xp.exp(b - top))
         return before + value, xp.exp(b - value)
 
-    def rival(self, x: Array) -> tuple[Array, Array]:
+    def far(self, share: float = FAR_SHARE) -> Terms:
+        """With no bets but those that are monotone in x, as all are where sigma is known."""
+        if not isinstance(self.noise, Unknown) or len(self.below) < 3:
+            return self
+        return self._replace(below=self.below[:2], above=self.above[:2], stake=math.log(share))
+
+    def rival(self, x: Array, half: Any = 0.0) -> tuple[Array, Array]:
         """Log wealth against "value >= x, largest safe level b", and its slope: (trials, arms, levels, x)."""
         xp = array_namespace(x)
-        n, y, *square = (z[..., None] for z in self.below)
-        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, False, *square)
-        value, part = self.mixed(effect)
+        n, y, *more = (z[..., None] for z in self.below)
+        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, False, *more, half=half)
+        value, part = self.mixed(effect + self.stake)
         return xp.where(self.may_rival[..., None], value, xp.inf), part * slope
 
-    def led(self, x: Array) -> tuple[Array, Array]:
+    def led(self, x: Array, half: Any = 0.0) -> tuple[Array, Array]:
         """The same against "value <= x, largest safe level b"; x is (trials, arms, x)."""
         xp = array_namespace(x)
-        n, y, *square = (z[..., None] for z in self.above)
-        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, True, *square)
-        return xp.where(self.may_led[..., None], value + self.low_after[..., None], xp.inf), slope
+        n, y, *more = (z[..., None] for z in self.above)
+        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, True, *more, half=half)
+        return xp.where(self.may_led[..., None], value + (self.stake + self.low_after[..., None]), xp.inf), slope
 
     def floors(self) -> tuple[Array, Array]:
-        """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
+        """What `rival` and `led` are at least, whatever x is: (trials, arms). Where sigma is not known, readings are
+        bet on before they count."""
         xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
-        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n, *_ in (self.below, self.above))
+        many = (z[2] if len(z) == 5 else z[0] for z in (self.below, self.above))
+        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n in many)
         rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
         return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
 
@@ -108,8 +144,8 @@ def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, A
     """
     xp = array_namespace(left)
     middle, half = 0.5 * (left + right), 0.5 * (right - left)
-    (u, du), (v, dv) = t.rival(middle), t.led(middle[:, None, :] - shift[..., None])
     half = half[:, None, None, :]
+    (u, du), (v, dv) = t.rival(middle, half), t.led(middle[:, None, :] - shift[..., None], half)
 
     def summed(way: float) -> Array:
         mine, theirs = xp.min(u + way * half * du, axis=2), xp.min(v + way * half * dv, axis=2)
@@ -124,7 +160,7 @@ def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Arra
     if t.noise.kind == "bernoulli":  # there is nothing below 0 and above 1
         none = t.high[..., 0] * 0 + xp.inf
         return none, none
-    floor_u, floor_v = t.floors()
+    (floor_u, floor_v), t = t.floors(), t.far()
     u = xp.min(t.rival(high[:, None])[0][..., 0], axis=2)
     v = xp.min(t.led(low[:, None, None] - shift[..., None])[0][..., 0], axis=2)
     under = floor_u + xp.sum(v, axis=1, keepdims=True) - v

@@ -52,6 +52,8 @@ def down(p: Problem, t: Table, x: Array, exact: bool) -> Array:
     same, only = exactly(p, t)
     if bool(xp.any(same)):  # b may be a dose that was pulled: its own pulls speak of harm and of effect, half and half
         half = xp.logaddexp(found[:, 1:, :], found[:, :-1, :]) - math.log(2)
+        fixed = xp.take(like(t.dose, p.starts) >= like(t.dose, p.largest), t.arm)  # b is known: all speak of the effect
+        half = xp.where(fixed[:, None, None], found[:, :-1, :], half)
         half = xp.where(only[..., None], half, xp.minimum(half, found[:, 1:, :]))
         found = xp.concat([found[:, :1, :], xp.where(same[..., None], half, found[:, 1:, :])], axis=1)
     return xp.min(xp.where(possible(p, t)[..., None], found, xp.inf), axis=1)
@@ -92,7 +94,10 @@ def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> A
     if noise.binary:
         q, x = xp.clip(m, 1e-12, 1 - 1e-12), xp.clip(x, 1e-12, 1 - 1e-12)
         best = v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x)))
-    nothing = TILT.nothing if noise.binary else GAP.nothing
+    elif noise.ratios:
+        q, x = xp.maximum(m, like(m, 1e-12)), xp.maximum(x, like(x, 1e-12))
+        best = v * (q * xp.log(q / x) - q + x)
+    nothing = TILT.nothing if noise.ratios else GAP.nothing
     best = xp.where((m > x) if above else (m < x), best, 0.0)
     return best + xp.log1p(nothing * xp.expm1(-best))
 

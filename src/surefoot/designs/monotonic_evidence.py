@@ -78,7 +78,7 @@ class MonotonicState(State):
 
 
 class MonotonicEvidence(Evidence[MonotonicState]):
-    theorem: ClassVar[str] = "surefoot-monotonic/2"
+    theorem: ClassVar[str] = "surefoot-monotonic/3"
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
         first = blank(problem, trials, xp)
@@ -179,7 +179,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def refuted(self, s: MonotonicState, which: Array, leader: Array, shift: float) -> tuple[Array, Array]:
         """Where the bets against "k is the best", or with a `shift` "and better than the leader by more than that",
         come to enough for every x and every b; and an x where they come to little. Upper bounds of them come first."""
-        xp, goal = array_namespace(s.at), math.log(1 / (VERDICT * s.problem.delta))
+        xp, goal = array_namespace(s.at), goal_of(s.problem)
         low, high = mean(s.total[..., BELOW]) - shift, pick(mean(s.total[..., ABOVE]), leader)
         level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, leader, goal))
         no = xp.zeros(which.shape, dtype=xp.bool, device=device(low))
@@ -210,7 +210,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def against(self, state: MonotonicState) -> Array:
         """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted
         at least what refuted it. 0 where the arm that was bet on most does not seem to be better."""
-        xp, s, goal = array_namespace(state.at), state, math.log(1 / (VERDICT * state.problem.delta))
+        xp, s, goal = array_namespace(state.at), state, goal_of(state.problem)
         leader = xp.argmax(s.total[..., ABOVE][..., 0], axis=1)
         low, high = mean(s.total[..., BELOW]), pick(mean(s.total[..., ABOVE]), leader)
         pairs = Chosen((low < high) & (xp.arange(low.shape[1], device=device(low)) != leader[:, None]))
@@ -236,6 +236,12 @@ class MonotonicEvidence(Evidence[MonotonicState]):
             enough = test(p, t, middle + sign * half, True) >= goal
             near, far = xp.where(enough, near, half), xp.where(enough, half, far)
         return xp.reshape(xp.where(some, middle + sign * far, sign * xp.inf), s.base.shape)
+
+
+def goal_of(p: Problem) -> float:
+    """The log of the evidence that refutes a claim. Where every arm begins at its largest dose nothing is climbed."""
+    climbs = bool((p.starts < p.largest).any())
+    return math.log(1 / ((VERDICT if climbs else VERDICT + CLIMB) * p.delta))
 
 
 class Pull(NamedTuple):
@@ -268,9 +274,9 @@ def bets(p: Problem, pull: Pull) -> Array:
 
 def sums_of_bets(noise: Noise, size: Array, pull: Pull) -> tuple[Array, Array, Array]:
     """Sub-Gaussian effects in units of their sigma, bet with weights: sums of weight^2, weight, weight * effect. Binary
-    effects are bet with likelihood ratios, which need no weight: n, n, and how many were 1."""
+    effects and counts are bet with likelihood ratios, which need no weight: n, n, and their sum."""
     xp = array_namespace(size)
-    if noise.binary:
+    if noise.ratios:
         on = xp.astype(size > 0, size.dtype)
         return on * pull.m, on * pull.m, on * pull.effect
     return pull.m * size**2, pull.m * size, size * pull.effect
@@ -295,7 +301,7 @@ def over_all(s: MonotonicState, leader: Array, goal: float) -> Array:
     """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
     they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
     xp, p = array_namespace(s.at), s.problem
-    unbet = -math.log(TILT.nothing if p.noises[0].binary else GAP.nothing)
+    unbet = -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
     enough = (s.total[..., OVER] >= goal + unbet) | (p.levels is not None)
     last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
     return (enough | last) & (pick(s.total[..., ABOVE][..., 0], leader) > 0)

@@ -15,16 +15,13 @@ from array_api_compat import array_namespace
 
 from ..arrays import Array
 from ..bounds import sigma_upper
-from ..noise import Bernoulli, Bounded, Gaussian, Varying
+from ..noise import Bernoulli, Bounded, Unknown, Varying
 from ..problem import Problem
 from .base import Outcome, Verdict
 from .recommend import Estimates
 
 SIGMA = 0.1  # share of delta: the bounds on sigma
-FIRST, LEAST = (
-    8,
-    4,
-)  # a cohort has at least so many pulls of an arm, until there is a bound and later: one has no spread
+LEAST = 4  # a cohort has at least so many pulls of an arm: one has no spread
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class Readings:
         if all(noise.known for noise in self.problem.noises):
             return n
         xp = array_namespace(n)
-        least = xp.where(xp.any(self.weight() <= 0, axis=-1), FIRST, LEAST)
-        return xp.where((n > 0) & (n < least), least, n)
+        return xp.where((n > 0) & (n < LEAST), LEAST, n)
 
     def outside(self, verdict: Verdict) -> Verdict:
         """A verdict in the units of the readings."""
@@ -148,4 +144,4 @@ def within(problem: Problem) -> Problem:
 def _plain(noise: Any) -> Any:
     if isinstance(noise, Bounded):
         return Varying() if noise.spread else Bernoulli()
-    return noise if noise.known else Gaussian(noise.scale)
+    return noise if noise.known else Unknown(noise.scale)

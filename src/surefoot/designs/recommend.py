@@ -163,14 +163,17 @@ def interval(noise: Noise, total: Array, n: Array) -> tuple[Array, Array]:
         return wilson(total, n)
     xp = array_namespace(total)
     some = n > 0
-    mean, half = total / xp.where(some, n, 1.0), 1.96 * noise.scale / xp.sqrt(xp.where(some, n, 1.0))
+    mean = total / xp.where(some, n, 1.0)
+    half = 1.96 * standard_error(noise, mean, xp.where(some, n, 1.0))
     return xp.where(some, mean - half, -xp.inf), xp.where(some, mean + half, xp.inf)
 
 
 def standard_error(noise: Noise, mean: Array, n: Array) -> Array:
     """That of a mean of n readings."""
     xp = array_namespace(mean)
-    if noise.kind != "bernoulli":
+    if noise.counts and not noise.binary:
+        return xp.sqrt((xp.maximum(mean, 0.0 * mean) + 0.5 / (n + 1)) / (n + 1e-9))
+    if not noise.binary:
         return noise.scale / xp.sqrt(n + 1e-9)
     m = xp.clip(mean, 0.0, 1.0)
     return xp.sqrt((m * (1 - m) + 0.25 / (n + 1)) / (n + 1e-9))

@@ -48,8 +48,9 @@ def preview(
         for r, noise in enumerate(problem.noises):
             if noise.worst is not None:
                 grids[r] = np.clip(grids[r], *noise.worst).tolist()
-            if noise.binary:  # a mean of n zeros and ones
-                grids[r] = sorted({min(max(round(x * n), 0), n) / n for x in grids[r]})
+            if noise.counts:  # a mean of n whole numbers
+                most = n if noise.binary else math.inf
+                grids[r] = sorted({min(max(round(x * n), 0), most) / n for x in grids[r]})
         pairs = [(e, h) for h in grids[1] for e in grids[0]]
         means = np.repeat(np.array([base]), len(pairs), axis=0)
         means[:, arm] = pairs

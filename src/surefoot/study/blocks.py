@@ -33,6 +33,8 @@ def block_in(noises: tuple[Noise, Noise], data: Mapping[str, Any], n: Any, squar
         total = number(key, given[key]) if key in given else n * number(f"{key}_mean", mine["mean"])
         found[key] = possible(key, noise, total, n)
         spread = _spread(key, noise, total, n, mine)
+        if squares and spread is None and noise.counts:
+            spread = 0.0  # how counts vary is not asked for, and never bet on
         if squares and spread is None:
             raise SurefootError(f"{key}: sigma is not known in this study: tell {key}_squares or {key}_sd as well")
         if spread is not None:
@@ -57,9 +59,10 @@ def possible(key: str, noise: Noise, total: float, n: int) -> float:
                 f"{key}: a mean of {total / n:g} is not between {low:g} and {high:g}; got a sum of {total:g}"
             )
         total = min(max(total, n * low), n * high)
-    if noise.binary:
-        if abs(total - round(total)) > 1e-6 * max(1.0, abs(total)):
-            raise SurefootError(f"{key} is binary in this study: of {n} subjects a whole number has it; got {total:g}")
+    if noise.counts:
+        if total < 0 or abs(total - round(total)) > 1e-6 * max(1.0, abs(total)):
+            kind = "binary" if noise.binary else "a count"
+            raise SurefootError(f"{key} is {kind} in this study: {n} readings sum up to a whole number; got {total:g}")
         total = float(round(total))
     return total
 

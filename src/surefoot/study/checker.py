@@ -463,23 +463,29 @@ class Kind:
     readings are brought to [0, 1], where bets on binary ones hold for them."""
 
     def __init__(self, noise: Data, arms: int, units: bool):
-        bounded, self.whole = noise["kind"] == "bounded", noise["kind"] == "bernoulli"
-        self.ends = (float(noise["low"]), float(noise["high"])) if bounded else (0.0, 1.0) if self.whole else None
+        bounded, coin, self.counts = (noise["kind"] == kind for kind in ("bounded", "bernoulli", "poisson"))
+        self.whole = coin or self.counts
+        self.ends = (float(noise["low"]), float(noise["high"])) if bounded else (0.0, 1.0) if coin else None
         self.low, high = self.ends if self.ends and units else (0.0, 1.0)
         self.wide = high - self.low
-        self.binary = self.whole or (bounded and units)
+        self.binary = coin or (bounded and units)
         self.guessed, self.varying = "guess" in noise, bool(noise.get("spread"))  # how they vary is bet on
         wide = self.ends[1] - self.ends[0] if self.ends else 0.0
-        self.sigma = 0.5 * wide / self.wide if self.ends else float(noise.get("sigma") or noise["guess"])
+        known = "about" if self.counts else "guess" if self.guessed else "sigma"
+        self.sigma = 0.5 * wide / self.wide if self.ends else float(noise[known])
+        self.squares = False  # whether bets need no sigma, but squares
+        self.origin = NAN  # from which these are measured: the mean of the first readings
         self.weight = [0.0 if self.guessed else 1.0] * arms  # for how many readings of this sigma one counts
         self.seen = [(0.0, 0.0)] * arms  # degrees of freedom, and the squares
 
     def possible(self, total: float, n: float) -> bool:
         """Whether n readings can have this sum (nan: it is not known yet)."""
-        if self.ends is None or total != total:
-            return True
+        if total != total or (self.whole and total % 1):
+            return total != total
+        if self.ends is None:
+            return total >= 0 or not self.counts
         (low, high), hair = self.ends, CLOSE * n * max(map(abs, self.ends))
-        return n * low - hair <= total <= n * high + hair and not (self.whole and total % 1)
+        return n * low - hair <= total <= n * high + hair
 
     def learn(self, arm: int, n: float, square: float, goal: float) -> None:
         """An upper bound on a sigma that is not known, by how readings vary within a cohort."""
@@ -490,6 +496,20 @@ class Kind:
         if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
             y = descend(y, 3, goal, lambda y: [(e - s * y, -s) for e, s in rest])
             self.weight[arm] = max(self.weight[arm], self.sigma**2 * y)
+
+    def centred(self, n: float, total: float, square: float) -> tuple[float, float, float]:
+        """n readings, their sum and that of their squares, from the origin."""
+        self.origin = total / n if self.origin != self.origin else self.origin
+        off = total - n * self.origin
+        return n, off, square + off * off / n
+
+    def near(self, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
+        """Bets exp(g a - g^2 a^2/2) on every reading x + a have a mean of at most 1 whatever sigma is. Their logs are
+        concave in x, so least at an end of a cell."""
+        n, total, square = sums
+        ends = [(total - n * z, square - 2 * z * total + n * z * z) for z in (end - self.origin for end in cell)]
+        sizes = [(sign * g / self.sigma, w) for g, w in atoms]
+        return log_sum([min(g * a - 0.5 * g * g * aa for a, aa in ends) + w for g, w in sizes])
 
 
 # The theorems
@@ -502,6 +522,7 @@ class Theorem:
     certified: Callable[[int], float]  # the largest dose of an arm that may be given
     harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
     refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
+    COUNTS = False  # whether it has bets on counts
     UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
 
     def __init__(self, problem: Data, options: Data):
@@ -510,6 +531,7 @@ class Theorem:
         self.effect, self.harm = self.kinds
         guessed, wide = sum(kind.guessed for kind in self.kinds), self.harm.wide
         need(self.UNITS or not guessed, "this theorem needs a sigma that is known")
+        need(self.COUNTS or not any(kind.counts for kind in self.kinds), "this theorem has no bets on counts")
         self.delta: float = problem["delta"] * (1 - SIGMA * bool(guessed))
         self.spread = math.log(len(WIDER) * max(guessed, 1) * self.d / (SIGMA * problem["delta"]))
         self.limit: float = (problem["limit"] - self.harm.low) / wide
@@ -701,13 +723,13 @@ SHORTFALL = mixture(0.9, 1.8, 5, 12, 0, 0.15, 0.0)
 CONTRAST = mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.15)
 TOGETHER = mixture(1.6, 1.5, 5, 2, 1, 0.15, 0.0)
 GAP = mixture(1.0, 1.7, 5, 8, 1, 0.1, 0.4)
-TILT = mixture(2.0, 2.0, 7, 5, 0, 0.15, 0.15)
+TILT = mixture(1.0, 2.0, 5, 6, 1, 0.1, 0.15)
 ANY = mixture(1.0, 1.8, 9, 12, 2, 0.15, 0.0)
 LOWERED = mixture(2.5, 1.8, 6, 12, 1, 0.15, 0.0)
 RAISED = mixture(1.6, 1.8, 6, 12, 0, 0.15, 0.0)
 CALM = mixture(2.8, 2.0, 3, 6, 0, 0.1, 0.02)
 NEAR = mixture(1.2, 2.0, 3, 7, 1, 0.12, 0.03)
-APART = mixture(1.6, 2.0, 4, 7, 1, 0.1, 0.04)
+APART = mixture(0.8, 2.0, 5, 6, 2, 0.12, 0.04)
 VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
 
 
@@ -904,7 +926,7 @@ class SurefootLinear(Theorem):
 
 class Rung(NamedTuple):
     """What was bet on an arm at one dose: logs of wealth that harm is over the limit and under it, and the sums of bets
-    that the effect is below a value and above it (of weight^2, weight, weight * effect; and squares)."""
+    that the effect is below a value and above it (of weight^2, weight, weight * effect; what else `wager` takes)."""
 
     dose: float
     over: float
@@ -920,11 +942,12 @@ class Joint(Theorem):
     be above the limit, and above b the effect to be below x. `above`, that it is above x: up to b the effect is bet to
     be above x, and above b harm to be below the limit."""
 
+    COUNTS = True
     SHARE: float  # of delta, for the verdict
     prior: Atoms  # of the bets on effects
     ladder: Callable[[int], list[Rung]]  # of an arm, by rising doses
     cuts: Callable[[int, list[Rung]], Sequence[int]]  # how many rungs may be up to b
-    below: Callable[[int, list[Rung], float], float]
+    below: Callable[[int, list[Rung], float, float], float]  # at no x between these two is it less
 
     def refuted(self, arm: int, named: int | None) -> bool:
         """The bets that an arm's value is below x, and those of others above x (above x - the tolerance, of the one to
@@ -932,29 +955,34 @@ class Joint(Theorem):
         ladders = [self.ladder(j) for j in range(self.d)]
 
         def total(low: float, high: float) -> float:
-            bars = [high - (self.tolerance if j == named else 0.0) for j in range(self.d)]
-            ups = [self.above(j, ladders[j], bar) for j, bar in enumerate(bars) if j != arm]
-            return self.below(arm, ladders[arm], low) + math.fsum(ups)
+            shifts = [self.tolerance if j == named else 0.0 for j in range(self.d)]
+            ups = [self.above(j, ladders[j], high - x, low - x) for j, x in enumerate(shifts) if j != arm]
+            return self.below(arm, ladders[arm], low, high) + math.fsum(ups)
 
         sums = [x for rungs in ladders for rung in rungs for x in (rung.below, rung.above) if x[1] > 0]
-        ends = [0.0, 1.0] if self.effect.binary else [-1e60, 1e60]  # as good as infinite
+        ends = [0.0, 1.0] if self.effect.binary else [0.0 if self.effect.counts else -1e60, 1e60]  # as good as infinite
         return everywhere(self.goal(self.SHARE, each=False), [*ends, *(x[2] / x[1] for x in sums)], total)
 
-    def above(self, arm: int, rungs: list[Rung], x: float) -> float:
+    def above(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
         return min(
-            math.fsum(rung.under for rung in rungs[c:]) + self.effects([rung.above for rung in rungs[:c]], x, 1)
+            math.fsum(rung.under for rung in rungs[c:]) + self.effects([rung.above for rung in rungs[:c]], x, y, 1)
             for c in self.cuts(arm, rungs)
         )
 
-    def effects(self, parts: Sequence[Sequence[float]], x: float, sign: int) -> float:
+    def effects(self, parts: Sequence[Sequence[float]], x: float, y: float, sign: int) -> float:
         """Log of the wealth of bets on the effects at several doses together, that their mean is above x (below it)."""
-        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 4
-        return self.wager(self.effect, pooled, x, sign, self.prior)
+        pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 7
+        return self.wager(self.effect, pooled, (x, y), sign, self.prior)
 
-    def wager(self, kind: Kind, sums: Sequence[float], x: float, sign: int, atoms: Atoms) -> float:
-        v, w, total, *square = sums
+    def wager(self, kind: Kind, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
+        """That a mean is above all numbers of a cell (below them), whose first end is the one where bets that are
+        monotone are least."""
+        (v, w, total, *square), x = sums, cell[0]
+        if kind.counts:  # likelihood ratios of means e^g times higher (lower)
+            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
         if not kind.binary:
-            return log_mixture(sign * (total - x * w) / kind.sigma, v, atoms)
+            far = log_mixture(sign * (total - x * w) / kind.sigma, v, atoms)
+            return either(kind.near(square[1:], cell, sign, atoms), far, 0.1) if kind.squares else far
         odds = log_odds(total, v, x, sign, atoms)
         if not kind.varying:
             return odds
@@ -976,7 +1004,9 @@ class SurefootMonotonic(Joint):
         self.at: list[dict[float, tuple[list[float], ...]]] = [
             {} for _ in self.arms
         ]  # dose -> over and under, below, above
-        self.prior = TILT if self.effect.binary else GAP
+        if all(arm["start"] >= self.largest(i) for i, arm in enumerate(self.arms)):  # nothing is climbed
+            self.SHARE = 0.88
+        self.prior = TILT if self.effect.binary or self.effect.counts else GAP
 
     def certified(self, arm: int) -> float:
         return self.rounded(arm, self.base[arm])
@@ -992,6 +1022,12 @@ class SurefootMonotonic(Joint):
         n, total, s = came[0], came[2], self.harm.sigma
         if guess is None:
             return 0.0
+        if self.harm.counts:
+            bound = 1e-3 * s if sign > 0 and bound <= 0 else bound
+            if bound <= 0 or sign * (guess - bound) <= 0:
+                return 0.0
+            q = max(guess, 0.5 * bound)
+            return total * math.log(q / bound) - n * (q - bound)
         if not self.harm.binary:
             stake = max(sign * (guess - bound), 0.0) / s**2
             return stake * sign * (total - n * bound) - 0.5 * (stake * s) ** 2 * n
@@ -1036,7 +1072,7 @@ class SurefootMonotonic(Joint):
         harms, *effects = self.at[arm].setdefault(dose, ([0.0] * 2, [0.0] * 3, [0.0] * 3))
         add(harms, (over, under))
         for size, sums in zip((below, above), effects, strict=True):
-            size = float(size > 0) if self.effect.binary else size
+            size = float(size > 0) if self.effect.binary or self.effect.counts else size
             add(sums, (self.effect.weight[arm] * x for x in (came[0] * size**2, came[0] * size, size * came[1])))
 
     def harmful(self, arm: int) -> bool:
@@ -1050,15 +1086,15 @@ class SurefootMonotonic(Joint):
         start = self.arms[arm]["start"]
         return [c for c in range(len(rungs) + 1) if c == len(rungs) or rungs[c].dose > start]
 
-    def below(self, arm: int, rungs: list[Rung], x: float) -> float:
+    def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
         found = [  # b is from rung c - 1 to below rung c
-            math.fsum(rung.over for rung in rungs[:c]) + self.effects([rung.below for rung in rungs[c:]], x, -1)
+            math.fsum(rung.over for rung in rungs[:c]) + self.effects([rung.below for rung in rungs[c:]], x, y, -1)
             for c in range(len(rungs) + 1)
         ]
         least, levels, top = list(found), self.arms[arm].get("levels") or (), self.largest(arm)
         for c, (dose, after) in enumerate(pairwise([*(rung.dose for rung in rungs), math.inf]), 1):
             if dose >= top or dose in levels:  # b may be this very dose: half and half
-                least[c] = either(found[c], found[c - 1], 0.5)
+                least[c] = either(found[c], found[c - 1], 0.5) if self.arms[arm]["start"] < top else found[c - 1]
                 if any(dose < a < after for a in levels):  # or another
                     least[c] = min(least[c], found[c])
         return min(least[c] for c in self.cuts(arm, rungs))
@@ -1075,8 +1111,11 @@ class SurefootLevels(Joint):
         super().__init__(problem, options)
         places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
         self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
-        # by level and stake: n, n, sum, and squares where they are bet on; by level: all that was read
-        self.bets = [[[[0.0] * 4 for _ in range(5)] for _ in x] for x in places]
+        for kind in self.kinds:  # not monotone in x, as bets have to be with a tolerance
+            kind.squares = kind.guessed and (kind is self.harm or "tolerance" not in problem)
+        # by level and stake: n, n, sum, as they count; squares from what was expected; n, sum and squares from the
+        # origin. By level: all that was read
+        self.bets = [[[[0.0] * 7 for _ in range(5)] for _ in x] for x in places]
         self.read = [[[0.0] * 3 for _ in x] for x in places]
         self.low, self.high = ([[0.0] * len(x) for x in places] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
@@ -1098,11 +1137,12 @@ class SurefootLevels(Joint):
         for k, (stake, sums) in enumerate(zip(stakes or (), self.bets[arm][int(dose)], strict=bool(stakes))):
             r = 1 if k < 3 else 0
             if stake is not None and stake > 0:
-                weight = self.kinds[r].weight[arm]
-                add(sums, (weight * n, weight * n, weight * totals[r], squares[r] * self.kinds[r].varying))
+                kind, weight = self.kinds[r], self.kinds[r].weight[arm]
+                more = kind.centred(n, totals[r], came[3 + r]) if kind.squares else ()
+                add(sums, (weight * n, weight * n, weight * totals[r], squares[r] * kind.varying, *more))
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
-            return [self.wager(self.harm, level[stake], bound, sign, atoms) for level in self.bets[arm]]
+            return [self.wager(self.harm, level[stake], (bound, bound), sign, atoms) for level in self.bets[arm]]
 
         calm, barred = logs(0, self.ceiling, -1, CALM), logs(2, self.ceiling, 1, NEAR)
         self.low[arm], self.high[arm] = logs(1, self.limit, -1, NEAR), logs(2, self.limit, 1, NEAR)
@@ -1124,10 +1164,10 @@ class SurefootLevels(Joint):
     def cuts(self, arm: int, rungs: list[Rung]) -> Sequence[int]:
         return range(self.good[arm] + 1, len(rungs) + 1)
 
-    def below(self, arm: int, rungs: list[Rung], x: float) -> float:
+    def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
         return min(
             math.fsum(rung.over for rung in rungs[:b])
-            + either(self.effects([rung.below for rung in rungs[b:]], x, -1), rungs[b].over, 0.25)
+            + either(self.effects([rung.below for rung in rungs[b:]], x, y, -1), rungs[b].over, 0.25)
             for b in range(max(self.over[arm], 1))
         )
 
@@ -1135,9 +1175,9 @@ class SurefootLevels(Joint):
 THEOREMS: dict[str, type[Theorem]] = {
     "safebai-linear/1": SafeBAILinear,
     "safebai-monotonic/1": SafeBAIMonotonic,
-    "surefoot-linear/2": SurefootLinear,
-    "surefoot-monotonic/2": SurefootMonotonic,
-    "surefoot-levels/1": SurefootLevels,
+    "surefoot-linear/3": SurefootLinear,
+    "surefoot-monotonic/3": SurefootMonotonic,
+    "surefoot-levels/2": SurefootLevels,
 }
 
 

@@ -82,7 +82,7 @@ class Watches:
         self.problem = problem
         self.level = {name: SHARES.get(name, 0.4) * level for name in WATCHES}
         # a sigma that is not known says nothing: no bet on such a reading ever wins
-        self.sigma = [noise.scale if noise.known else math.inf for noise in problem.noises]
+        self.sigma = [noise.scale if noise.known and noise.subgaussian else math.inf for noise in problem.noises]
         self.binary = [noise.binary for noise in problem.noises]
         self.edges = [_edges(problem, i) for i in range(d)]
         self.bands = [[[Sums()] * (BANDS + 1) for _ in READINGS] for _ in range(d)]
