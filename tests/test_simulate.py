@@ -178,7 +178,8 @@ def test_memory_is_bounded_by_the_chunk() -> None:
 
 
 SLOW = """
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what was begun in the background may have it ignored
 import numpy as np
 from surefoot.catalogue import CASES, Case, paper_linear
 from surefoot.cli import main

@@ -12,6 +12,7 @@ import ipaddress
 import json
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,6 +143,8 @@ class Guard:
         if words := self.refusal(scope["method"], scope["path"], headers):
             from .app import denied
 
+            if words[0] == 413:
+                await _heard_out(receive)
             await denied(scope, *words, connection="close")(scope, receive, answer)
             return
         await self.app(scope, limited, answer)
@@ -163,6 +166,16 @@ class Guard:
             if (site is not None and site != "same-origin") or (origin is not None and not here) or not (site or here):
                 return 403, "From elsewhere", "this was not sent from a page of this server: open it and try again"
         return None
+
+
+async def _heard_out(receive: Any) -> None:
+    """A body that is too large is let come for a while: who is cut off while sending never reads why."""
+    seen, more = 0, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            while more and seen <= 4 * BODY:
+                message = await receive()
+                seen, more = seen + len(message.get("body", b"")), message.get("more_body", False)
 
 
 async def _known(scope: Any) -> bool:
