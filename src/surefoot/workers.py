@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,14 @@ class _Process:
     executor: Any = None
     future: Any = None
 
+    def begin(self, anew: bool) -> Any:
+        if anew:
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
+            self.executor = ProcessPoolExecutor(1, get_context("spawn"), _quiet)
+        return self.executor
+
 
 class Local(Workers):
     """Processes of this machine. Designs and curves may be written anywhere, in a notebook too (cloudpickle)."""
@@ -81,14 +89,13 @@ class Local(Workers):
         import cloudpickle
 
         one = next(p for p in self.all if p.future is None or p.future.done())
-        if one.executor is None or (one.future is not None and _broken(one.future)):
-            from concurrent.futures import ProcessPoolExecutor
-            from multiprocessing import get_context
-
-            one.executor = ProcessPoolExecutor(1, get_context("spawn"), _quiet)
         one.file.write_bytes(b"")
+        anew = one.executor is None or (one.future is not None and _broken(one.future))
         with _no_main():
-            one.future = one.executor.submit(_in_worker, cloudpickle.dumps(job), str(one.file))
+            try:
+                one.future = one.begin(anew).submit(_in_worker, cloudpickle.dumps(job), str(one.file))
+            except BrokenExecutor:  # it was killed while it had nothing to do
+                one.future = one.begin(True).submit(_in_worker, cloudpickle.dumps(job), str(one.file))
         return _translated(one.future)
 
     def shares(self) -> dict[int, float]:

@@ -40,6 +40,7 @@ grid's doses and scaled down by what it is above 1 there, after which it proves 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -125,7 +126,7 @@ class _Pairs:
                     yield tuple((n, x, int(seen.argmin())) for n, x, seen in both)
 
 
-class _Arm:
+class _Arm(ABC):
     """Doses of one arm, and the instances that differ from the truth in it."""
 
     f: Any  # the true curves
@@ -140,17 +141,17 @@ class _Arm:
         self.f, self.g, self.top = scenario.effect[i], scenario.harm[i], top
         self.key = (best, self.it.start, self.it.largest, self.it.lipschitz, self.it.levels, self.f, self.g)
 
+    @abstractmethod
     def unsafe(self, y: Array) -> Array:
         """(1): what pulls at y tell from an instance with all doses above doses[j] above the ceiling, (j, y)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def others(self, x: float, y: Array) -> Array:
         """(2): what pulls at y tell from instances with a value of at most x (the best arm) or at least x, (any, y)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def place(self, many: int) -> None:
         """Choose doses, at most so many and the largest safe one."""
-        raise NotImplementedError
 
     def spread(self, high: float, many: int, steps: Any) -> None:
         """Doses from start to high, apart in proportion to `steps`; or the levels."""
