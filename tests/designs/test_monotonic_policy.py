@@ -89,6 +89,25 @@ def test_no_uncertified_dose_is_asked_for_whatever_was_given() -> None:
             state = DESIGN.tell(state, Cohort(dose, n, asked.stakes), Outcome(n, effect, harm))
 
 
+def test_levels_far_apart_end() -> None:
+    """A dose between two levels is lowered to one that may tell nothing; and the worse arm's effect at the first level
+    over the limit is above the better one's value, so that it is told at the level below."""
+    far, steep = (0.0, 0.25, 0.5, 0.75, 1.0), (0.0, 0.196, 0.305, 0.923, 1.0)
+    harms = [[0.0, 0.175, 0.35, 0.525, 0.7]] * 2, [[0.46, 0.56, 0.61, 0.94, 0.98], [0.35, 0.45, 0.47, 0.83, 0.86]]
+    effects = (
+        [[0.4, 0.475, 0.55, 0.625, 0.7], [0.0, 0.075, 0.15, 0.225, 0.3]],
+        [[0.16, 0.31, 0.43, 0.48, 0.56], [0.08, 0.19, 0.31, 0.4, 0.5]],
+    )
+    for levels, harm, effect, slack, lipschitz in zip(
+        (far, steep), harms, effects, (0.2, 0.4), (1.0, 0.55), strict=True
+    ):
+        arms = tuple(Arm(f"arm {k}", 0.0, 1.0, lipschitz, levels) for k in range(2))
+        problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.3), slack=slack, budget=10**6)
+        truth = Scenario(*(tuple(Table(levels, tuple(row)) for row in rows) for rows in (effect, harm)))
+        ran = simulate(problem, truth, DESIGN, 24, seed=5, progress=False)
+        assert (ran.winner >= 0).all()
+
+
 def test_two_arms_of_nearly_equal_value() -> None:
     """Where being wrong is easiest, also where the readings are tied to each other; a budget ends those that would go
     on for long."""
