@@ -103,8 +103,8 @@ def test_levels_far_apart_end() -> None:
     ):
         arms = tuple(Arm(f"arm {k}", 0.0, 1.0, lipschitz, levels) for k in range(2))
         problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.3), slack=slack, budget=10**6)
-        truth = Scenario(*(tuple(Table(levels, tuple(row)) for row in rows) for rows in (effect, harm)))
-        ran = simulate(problem, truth, DESIGN, 24, seed=5, progress=False)
+        good, bad = (tuple(Table(levels, tuple(row)) for row in rows) for rows in (effect, harm))
+        ran = simulate(problem, Scenario(good, bad), DESIGN, 24, seed=5, progress=False)
         assert (ran.winner >= 0).all()
 
 
