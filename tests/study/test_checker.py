@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from surefoot import CASES, Arm, Noise, Problem, Study, case, make
-from surefoot.designs import DESIGNS, Design, SafeBAILinear
+from surefoot.designs import DESIGNS, Design
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.designs.compose import Composed
+from surefoot.designs.linear import SafeBAILinear
 from surefoot.designs.surefoot import SurefootLinear, SurefootMonotonic
 from surefoot.study import checker
 from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
