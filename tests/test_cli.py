@@ -90,8 +90,8 @@ def test_simulate_prints(run: Any) -> None:
     assert "pulls, mean" in table.out
     outside = run("simulate", "drift", "--trials", "5").out
     assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
-    assert run("simulate", "paper-drug", "--trials", "5", "--format", "markdown").out.startswith("| | paper-drug, ")
-    assert run("simulate", "paper-drug", "--trials", "5", "--format", "csv").out.startswith(
+    assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "markdown").out.startswith("| | paper-drug, ")
+    assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "csv").out.startswith(
         "scenario,design,label,arms,"
     )
 
@@ -120,7 +120,7 @@ def test_compare(run: Any) -> None:
 def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "set.toml"
     path.write_text(SET, encoding="utf-8")
-    command = "compare", str(path), "--designs", "surefoot-levels,boin", "--budgets", "20,40", "--trials", "5"
+    command = "compare", str(path), "--designs", "surefoot-levels,boin", "--budgets", "20,40", "--trials", "2"
     found = run(*command, "--json").json["scenarios"]
     assert [part["scenario"] for part in found] == ["A is better", "B is better"]
     assert [(row["design"], row["budget"]) for row in found[0]["designs"]] == [
@@ -184,11 +184,6 @@ def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert Path(out).read_bytes().startswith(b"\x89PNG")
     status = run("study", "status", "--db", db, "--json").json
     assert (status["study"], status["standing"], status["winner"]) == ("demo", "ended", "drug 1")
-    n = run("demo", "--json", "--out", str(tmp_path / "again.png"), "--db", db).json  # an earlier demo is replaced
-    assert n["winner"] == "drug 1"
-    assert (n["picture"], n["db"]) == (str(tmp_path / "again.png"), db)
-    assert n["characteristics"]["design"] == default("monotonic")
-    assert run("study", "status", "--db", db, "--json").json["arms"] == status["arms"]
 
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -210,15 +205,16 @@ def test_demo_without_the_extras(run: Any, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     monkeypatch.delattr(surefoot, "study", raising=False)
     db = tmp_path / "demo.db"
-    told = run("demo", "--out", str(tmp_path / "demo.png"), "--db", str(db))
+    assert run("demo", "--out", str(tmp_path / "no" / "where.png")).code == 2
+    n = run("demo", "--json", "--out", str(tmp_path / "a.png"), "--db", str(db)).json
+    assert (n["winner"], n["picture"], n["db"]) == ("drug 1", str(tmp_path / "a.png"), None)
+    assert n["characteristics"]["design"] == default("monotonic")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    told = run("demo", "--db", str(db))
     assert told.code == 0
     assert "which one works best" in told.out and "Verdict: best-arm" in told.out
     assert "surefoot study" not in told.out and not db.exists()
-    assert run("demo", "--json", "--out", str(tmp_path / "a.png"), "--db", str(db)).json["db"] is None
-    assert run("demo", "--out", str(tmp_path / "no" / "where.png")).code == 2
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert run("demo", "--json", "--db", str(db)).json["picture"] is None
 
 
 def test_demo_leaves_other_files_alone(run: Any, tmp_path: Path) -> None:
