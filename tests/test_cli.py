@@ -90,7 +90,9 @@ def test_simulate_prints(run: Any) -> None:
     assert "pulls, mean" in table.out
     outside = run("simulate", "drift", "--trials", "5").out
     assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
-    assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "markdown").out.startswith("| | paper-drug, ")
+    assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "markdown").out.startswith(
+        "| | paper-drug, "
+    )
     assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "csv").out.startswith(
         "scenario,design,label,arms,"
     )
@@ -161,6 +163,29 @@ def test_check_fails_where_the_promise_is_not_shown(run: Any) -> None:
     long = run("check", "--design", "safebai-linear", "--trials", "200")
     assert long.code == 0
     assert "paper-linear" in long.out
+
+
+def test_check_over_instances_on_a_page(run: Any, tmp_path: Path) -> None:
+    page = tmp_path / "checked.md"
+    few = "--trials", "2", "--instances", "3", "--instance-trials", "2", "--budget", "2000"
+    assert run("check", "--design", "safebai-linear", *few, "--markdown", str(page)).code == 1
+    text = page.read_text()
+    assert "surefoot check --design safebai-linear --trials 2 --seed" in text and f"--markdown {page}" in text
+    assert "| safebai-linear | random-linear, 3 instances | 6 |" in text and "## Outside the assumptions" in text
+
+
+def test_a_new_file_a_schema_and_a_key(run: Any, tmp_path: Path) -> None:
+    file, key = tmp_path / "new.toml", tmp_path / "key"
+    assert "Next: surefoot advise" in run("new", str(file), "--shape", "monotonic", "--arms", "a, b").out
+    assert run("simulate", str(file), "--trials", "1", "--budget", "50", "--json").json["arms"] == 2
+    assert "is there already" in run("new", str(file), "--shape", "linear").err
+    assert "cannot write" in run("new", str(tmp_path / "no" / "new.toml")).err
+    assert "--instance is for the random families" in run("simulate", str(file), "--instance", "1").err
+    assert "arms" in run("schema").json["properties"]
+    public = run("key", "new", str(key), "--json").json["public"]
+    assert public and key.exists() and "there already" in run("key", "new", str(key)).err
+    assert run("key", "new", str(tmp_path / "other")).out.strip() != public
+    assert "surefoot key new FILE; got 'old'" in run("key", "old", str(key)).err
 
 
 def test_theory(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
