@@ -93,7 +93,7 @@ def test_a_client_says_what_is_wrong(server: Server, tmp_path: Path, monkeypatch
         with Client.create(two.url, robot(two, "three"), "c", case("paper-linear", 2)[0], design) as other:
             assert two.site.hub.study("c").view.design == design and other.studies() == ["a", "b", "c"]
     monkeypatch.setattr("surefoot.client.PAUSE", 0.01)
-    with pytest.raises(SurefootError, match="does not answer .* send it again"):
+    with pytest.raises(SurefootError, match=r"does not answer .* send it again"):
         Client(two.url, "gone")
     monkeypatch.setattr("surefoot.client.Client._at", lambda self, rest="": "/../../login")
     with Client(server.url, robot(server, "lost"), "one") as lost, pytest.raises(SurefootError, match="not in JSON"):
