@@ -96,8 +96,7 @@ class SqlJournal(Journal):
             return list(connection.execute(first).scalars())
 
     def events(self, study: str, after: int = 0) -> Iterator[Event]:
-        with self._reading() as connection:
-            yield from read(connection, study, after)
+        return read(self._reading, study, after)
 
     def head(self, study: str) -> tuple[int, str, str] | None:
         with self._explained("read"):
