@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import surefoot
-from surefoot import CASES, DESIGNS, case, simulate
+from surefoot import CASES, DESIGNS, Noise, case, simulate
 from surefoot.cli import main
 from surefoot.designs import default
 
@@ -85,10 +85,10 @@ def test_simulate_overrides(run: Any) -> None:
 
 
 def test_simulate_prints(run: Any) -> None:
-    table = run("simulate", "paper-drug", "--arms", "3", "--trials", "5")
+    table = run("simulate", "paper-drug", "--arms", "2", "--trials", "2")
     assert table.code == 0
     assert "pulls, mean" in table.out
-    outside = run("simulate", "drift", "--trials", "5").out
+    outside = run("simulate", "drift", "--trials", "1").out
     assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
     assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "markdown").out.startswith(
         "| | paper-drug, "
@@ -134,7 +134,7 @@ def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) ->
     assert "best arm named" in shown[0]
     assert "none named" in shown[2]  # no failure, and no answer either
     assert "none named" in run(*command).out
-    usual = run("compare", str(path), "--trials", "2", "--json").json["scenarios"][0]["designs"]
+    usual = run("compare", str(path), "--trials", "1", "--json").json["scenarios"][0]["designs"]
     assert {row["design"] for row in usual} == {"surefoot-levels", "boin", "three-plus-three"}
     assert [row["budget"] for row in usual[:4]] == [60, 200, 1000, None]
     both = run("simulate", str(path), "paper-linear", "--trials", "2")
@@ -190,11 +190,9 @@ def test_a_new_file_a_schema_and_a_key(run: Any, tmp_path: Path) -> None:
 
 def test_theory(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("surefoot.theory.certified.ROUNDS", 1)
-    for name in ("paper-linear", "paper-drug"):
-        assert run("theory", name, "--arms", "2", "--json").json
-        told = run("theory", name, "--arms", "2", "--delta", "0.01")
-        assert told.code == 0
-        assert told.out
+    assert run("theory", "paper-linear", "--arms", "2", "--json").json
+    told = run("theory", "paper-drug", "--arms", "2", "--delta", "0.01")
+    assert told.code == 0 and told.out
 
 
 def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +210,14 @@ def test_demo(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Two simulated trials in place of the two thousand. What was asked for is noted."""
+    """Two simulated trials in place of the two thousand, and readings that scatter less. What was asked is noted."""
     asked = list[int]()
+
+    def quiet(name: str, arms: int) -> Any:
+        problem, truth = case(name, arms)
+        return problem.but(noise=Noise("gaussian", 0.08)), truth
+
+    monkeypatch.setattr("surefoot.cli.case", quiet)
 
     def few(problem: Any, truth: Any, design: Any, trials: int, seed: int, **options: Any) -> Any:
         asked.append(trials)
