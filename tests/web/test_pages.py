@@ -17,6 +17,7 @@ from surefoot.study.rehearsal import rehearse
 from surefoot.web import serve
 from surefoot.web.app import table_markdown
 from surefoot.web.board import grouped, since
+from surefoot.web.charts import Axes, number, ticks
 from surefoot.web.hub import name_of, path_of
 from surefoot.web.jobs import Jobs
 from surefoot.web.lab_work import START, report
@@ -148,6 +149,13 @@ def test_few_points_of_many_doses_and_what_has_changed_since(tmp_path: Path) -> 
     assert since(view, view.seq) == []
     changed = {row["arm"]: row["changes"] for row in since(view, 1)}
     assert "→" in changed["arm 2"][0] and "certified dose 0.1 → " in changed["arm 1"][0], changed
+
+
+def test_pictures_of_little() -> None:
+    assert (number(None), number("x"), ticks(1.0, 1.0)) == ("?", "x", [1.0])
+    picture = Axes((0, 0, 100, 50), (0, 4), (0, 1))
+    picture.steps([0, 1, 2, 3], [0.5, None, 0.2, 0.3], "upper")
+    assert "".join(picture.parts).count("<polyline") == 2, "broken where there is nothing"
 
 
 def test_requests_that_count_once(server: Server) -> None:
