@@ -9,7 +9,7 @@ demo: .venv/ready
 	$(BIN)/surefoot demo
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=94
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=96
 
 test-fast: .venv/tools
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"

@@ -56,9 +56,7 @@ def test_the_drug_instance() -> None:
     assert 0.85 < small.pulls / (bound.rate * kl(1e-12)) < 1.001
 
 
-@pytest.mark.parametrize(
-    "name, arms", [("paper-linear", 3), ("paper-drug", 2), ("binary", 2), ("dose-levels", 3), ("saturated-all", 3)]
-)
+@pytest.mark.parametrize("name, arms", [("paper-linear", 3), ("paper-drug", 2), ("binary", 2), ("saturated-all", 3)])
 def test_no_design_of_ours_is_below_it(name: str, arms: int) -> None:
     problem, scenario = case(name, arms)
     ran = simulate(problem, scenario, make(f"surefoot-{problem.shape}"), 10, progress=False)

@@ -125,8 +125,8 @@ def test_a_tolerance_helps() -> None:
 def test_refine_knows_the_winners_dose() -> None:
     problem, scenario = two(0.3)
     width = 0.1
-    result = simulate(problem.but(refine=width, budget=10**6), scenario, DESIGN, 20, seed=8)
-    assert failed(result) <= failures_allowed(20, 0.1, 10)
+    result = simulate(problem.but(refine=width, budget=10**6), scenario, DESIGN, 8, seed=8)
+    assert failed(result) <= failures_allowed(8, 0.1, 10)
     assert np.all(result.pulls < 900_000), "it ends for it knows, not because of the budget"
     assert np.mean((result.safe <= 0.5) & (result.safe >= 0.5 - width)) >= 0.8
 
