@@ -39,6 +39,13 @@ def clean() -> Iterator[None]:
     sys.path[:] = path
 
 
+def test_ours_are_imported_when_asked_for() -> None:
+    assert [(name, kind.name) for name, kind in DESIGNS.items()] == [(name, name) for name in DESIGNS]
+    asks = "import sys, surefoot; surefoot.make('safe-lts'); print(*sorted(m for m in sys.modules if 'designs.s' in m))"
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"surefoot.designs.{name}" for name in ("safe_lts", "settle")]
+
+
 @pytest.mark.usefixtures("clean")
 def test_what_is_registered_is_there_by_name() -> None:
     @register

@@ -42,6 +42,12 @@ def test_what_is_the_same_everywhere_is_said_once() -> None:
     assert text.count("always the same thing") == 1 and "T; same: always the same thing" in " ".join(text.split())
 
 
+def test_facts_below_each_other_where_a_table_has_no_room() -> None:
+    rows = [{"name": f"n{k}", **{f"fact{i}": f"value{k}{i} and more" for i in range(9)}} for k in range(2)]
+    lines = [line.split() for line in printed(Fit(rows), 50).splitlines()]
+    assert ["fact3", "value13", "and", "more"] in lines and max(map(len, lines)) == 4
+
+
 def test_a_table_for_each_group() -> None:
     rows = [{"scenario": f"scenario-{k % 2}", "design": f"design-{k}", "x": "y" * 20} for k in range(4)]
     text = printed(Fit(rows, "T", by="scenario"), 40)

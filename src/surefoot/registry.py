@@ -26,14 +26,20 @@ T = TypeVar("T")
 PLUGINS = "SUREFOOT_PLUGINS"  # modules to import at first need, commas between: for code that is not installed
 
 
+class Later(str):
+    """Where a thing of ours is, `module:Name`, before it is asked for: most who import surefoot need one design."""
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """Things of one kind by name. `fits` says what a thing of this kind is, in words, or None where it is one."""
 
     every: dict[str, Registry[Any]] = {}  # noqa: RUF012
 
-    def __init__(self, kind: str, ours: Mapping[str, T], fits: Callable[[Any], str | None], named: str = "name"):
+    def __init__(
+        self, kind: str, ours: Mapping[str, T | Later], fits: Callable[[Any], str | None], named: str = "name"
+    ):
         self.kind, self.fits, self.named = kind, fits, named
-        self.known: dict[str, T] = dict(ours)
+        self.known: dict[str, Any] = dict(ours)  # T, or where it is
         Registry.every[kind] = self
 
     @property
@@ -64,7 +70,11 @@ class Registry(Mapping[str, T], Generic[T]):
         if not isinstance(name, str) or name not in self.known:
             choice(self.one, name, self)
             self._load(self.offered()[name])
-        return self.known[name]
+        if isinstance(self.known[name], Later):
+            module, attribute = _place(self.known[name])
+            self.known[name] = getattr(importlib.import_module(module), attribute)
+        thing: T = self.known[name]
+        return thing
 
     def _load(self, point: EntryPoint) -> None:
         package = point.dist.name if point.dist else "a package"
@@ -91,7 +101,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 self._load(point)
             except SurefootError as error:
                 warnings.warn(str(error), stacklevel=2)
-        return self.known.items()
+        return [(name, self[name]) for name in self.known]
 
     def values(self) -> Any:
         return [thing for _, thing in self.items()]
@@ -107,7 +117,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def name(self, thing: Any) -> str:
         """The name that a thing is registered under."""
-        found = next((name for name, it in self.known.items() if it is thing), None)
+        found = next((n for n, it in self.known.items() if _place(it) == _place(thing) and self[n] is thing), None)
         if found is None:
             raise SurefootError(f"{thing!r} is not registered: surefoot.register it, or offer it as an entry point")
         return found
@@ -121,6 +131,9 @@ class Registry(Mapping[str, T], Generic[T]):
 
 def _place(thing: Any) -> tuple[str, str]:
     """Module and name where a thing is defined; of a scenario, where it is made."""
+    if isinstance(thing, Later):
+        module, _, name = thing.partition(":")
+        return module, name
     made = getattr(thing, "make", thing)
     return str(getattr(made, "__module__", "")), str(getattr(made, "__qualname__", made))
 

@@ -97,7 +97,7 @@ class Fit:
                     yield Text("\n".join(lines), no_wrap=True, overflow="ignore")
                 continue
             grid = Table.grid(padding=(0, 2), pad_edge=True)
-            grid.add_column(width=keys)
+            grid.add_column(width=keys + 2)  # what it is set in counts too
             grid.add_column(ratio=1)
             for key, cell in facts:
                 grid.add_row(f"[dim]{key}[/]", cell)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from surefoot import Arm, Noise, Problem, SurefootError, make
-from surefoot.designs import SafeBAILinear
 from surefoot.designs.base import (
     ACTIVE,
     BEATEN,
@@ -24,6 +23,7 @@ from surefoot.designs.base import (
     select,
     take,
 )
+from surefoot.designs.linear import SafeBAILinear
 from surefoot.designs.settle import round_down, settle, wanted
 
 DESIGN = SafeBAILinear()

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
-from surefoot.designs import SafeBAILinear
 from surefoot.designs.base import BEATEN, STOPPED, Outcome
+from surefoot.designs.linear import SafeBAILinear
 from surefoot.scenario import Linear
 from surefoot.testing import DesignSuite
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
-from surefoot.designs import SafeBAIMonotonic
 from surefoot.designs.base import ENDINGS, Outcome
+from surefoot.designs.monotonic import SafeBAIMonotonic
 from surefoot.scenario import Linear
 from surefoot.testing import DesignSuite
 

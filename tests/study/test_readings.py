@@ -58,7 +58,7 @@ def test_agree(shape: str, kind: str) -> None:
     if ("spread" in kind and shape != "levels") or ("counts" in kind and shape == "linear"):
         return
     noise = KINDS[kind]
-    assert agreed(problem(shape).but(noise=noise, limit=0.4, budget=4000), 1, 60) >= 0
+    assert agreed(problem(shape).but(noise=noise, limit=0.4, budget=4000), 1, 30) >= 0
 
 
 def test_agree_to_the_end_where_sigma_is_not_known() -> None:

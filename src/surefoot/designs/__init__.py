@@ -5,36 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from ..problem import SurefootError, choice
-from ..registry import Registry, a_class, imported, split
+from ..registry import Later, Registry, a_class, imported, split
 from .base import Cohort, Design, Outcome, Verdict
-from .clinic import Boin, ThreePlusThree
 from .compose import POLICIES, Composed, Policy
-from .linear import SafeBAILinear
-from .monotonic import SafeBAIMonotonic
-from .oracle import Oracle
-from .safe_lts import SafeLTS
-from .safeopt import SafeOpt
-from .stageopt import StageOpt
-from .surefoot import SurefootLevels, SurefootLinear, SurefootMonotonic
-from .track_and_stop import TrackAndStop
-from .unconstrained import Unconstrained
 
-KINDS: tuple[type[Design], ...] = (
-    SurefootLinear,
-    SurefootMonotonic,
-    SurefootLevels,
-    SafeBAILinear,
-    SafeBAIMonotonic,
-    SafeOpt,
-    StageOpt,
-    SafeLTS,
-    Oracle,
-    Unconstrained,
-    TrackAndStop,
-    Boin,
-    ThreePlusThree,
+OURS = {
+    "surefoot-linear": "surefoot:SurefootLinear",
+    "surefoot-monotonic": "surefoot:SurefootMonotonic",
+    "surefoot-levels": "surefoot:SurefootLevels",
+    "safebai-linear": "linear:SafeBAILinear",
+    "safebai-monotonic": "monotonic:SafeBAIMonotonic",
+    "safeopt": "safeopt:SafeOpt",
+    "stageopt": "stageopt:StageOpt",
+    "safe-lts": "safe_lts:SafeLTS",
+    "oracle": "oracle:Oracle",
+    "unconstrained": "unconstrained:Unconstrained",
+    "track-and-stop": "track_and_stop:TrackAndStop",
+    "boin": "clinic:Boin",
+    "three-plus-three": "clinic:ThreePlusThree",
+}
+DESIGNS: Registry[type[Design]] = Registry(
+    "designs", {name: Later(f"{__name__}.{where}") for name, where in OURS.items()}, a_class(Design)
 )
-DESIGNS: Registry[type[Design]] = Registry("designs", {design.name: design for design in KINDS}, a_class(Design))
 
 DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic", "levels": "surefoot-levels"}
 
@@ -104,6 +96,6 @@ def policies(shape: str) -> list[str]:
 
 
 __all__ = [
-    "DESIGNS", "POLICIES", "Cohort", "Design", "Outcome", "Policy", "SafeBAILinear", "SafeBAIMonotonic", "Verdict",
+    "DESIGNS", "POLICIES", "Cohort", "Design", "Outcome", "Policy", "Verdict",
     "default", "find", "make", "policies",
 ]  # fmt: skip

@@ -101,6 +101,8 @@ class Oracle(OneDose):
         won = np.all(~rival | (likelihood_ratio(n, mean, leader, shift, noise) >= bar), axis=1)
         for find in (common, smallest):
             row, k = np.nonzero(rival & won[:, None])
+            if not len(row):  # as in most rounds
+                break
             two = [(s.effect[row, i], n[row, i]) for i in (leader[row, 0], k)]
 
             def evidence(x: Array, two: Any = two) -> Array:
