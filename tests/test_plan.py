@@ -28,8 +28,8 @@ def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     page, text = out.read_text(encoding="utf-8"), out.with_suffix(".md").read_text(encoding="utf-8")
     for said in (
         "Which of 2 arms has the largest effect", "With probability at least 0.9", "When it stops", "A is better",
-        "B is better", "best arm named", "over the limit", "90%", "10 mg", "The first cohorts", "seed 0",
-        "surefoot plan ", "none named", "± is one standard error", "surefoot-levels/2",
+        "B is better", "named: best / wrong", "over the limit", "90%", "10 mg", "The first cohorts", "seed 0",
+        "surefoot plan ", "none could be wrong", "± is one standard error", "surefoot-levels/2",
     ):  # fmt: skip
         assert said in page
         assert said in text

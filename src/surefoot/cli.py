@@ -160,8 +160,8 @@ def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dic
         print_json(whole)
     elif form is Format.table:
         console.print(to_rich(tables))
-        for line in tables[0].numbers["outside_assumptions"]:
-            console.print(f"[yellow]outside the assumptions, so nothing is promised:[/] {line}")
+        for line in dict.fromkeys(note for table in tables for note in table.notes):
+            console.print(f"[yellow]note:[/] {escape(line)}", highlight=False)
     else:
         print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
 
@@ -335,15 +335,17 @@ def check(
         for row in sorted(rows, key=lambda row: not row["claim"]):
             kept = "yes" if row not in broken else "[red]no[/]" if row["failed"]["rate"] > row["delta"] else "not shown"
             kept = kept if row["claim"] else "[dim]outside[/]"
+            best = "none is safe" if row["best"] is None else f"{row['named_best']['rate']:.0%}"
             shown.append({
                 "scenario": row["scenario"], "design": row["label"], "kept": kept,
                 "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
                 "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
-                "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": f"{row['named_best']['rate']:.0%}",
+                "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": best + "*" * bool(row["no_single_best"]),
                 "pulls": f"{row['pulls']['mean']:,.0f}", "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
             })  # fmt: skip
-        drop = ("tail", "no end", "best named", "pulls", "wrong", "unsafe", "promised")
-        console.print(Fit(shown, "Failed: wrong arm or unsafe pull", drop, "design", "a wider terminal, or --json"))
+        console.print(Fit(shown, "Failed: wrong arm or unsafe pull", "design", ("scenario",)))
+        if any(row["no_single_best"] for row in rows):
+            console.print("* no arm is safe, or several are equally the best; then only its budget ends a trial")
     if broken:
         raise typer.Exit(1)
 
@@ -374,7 +376,7 @@ def scenarios(as_json: Json = False) -> None:
     for claim, title in ((True, "the guarantee holds"), (False, "outside the assumptions: nothing is claimed")):
         kept = ("shape", "arms", "about")
         shown = [{"scenario": row["name"]} | {k: str(row[k]) for k in kept} for row in rows if row["claim"] is claim]
-        console.print(Fit(shown, title, more="--json"))
+        console.print(Fit(shown, title))
 
 
 @app.command()

@@ -21,7 +21,7 @@ from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
 from .problem import Arm, Problem
-from .results import good_arms
+from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
 from .theory.resolvable import doubts, impossible
@@ -112,7 +112,11 @@ def promise(plan: Plan) -> Iterator[Block]:
     yield Block("heading", "When it stops")
     stops = [
         ["ending", "when", "what is said"],
-        ["best-arm", "every other arm is shown not to be the best, or stopped", "the best arm, and its certified dose"],
+        [
+            "best-arm",
+            "every other arm is shown not to be the best, or stopped",
+            "the best arm, and up to where it is shown to be safe",
+        ],
         ["budget-spent", "the budget is spent before that", "no name; the arm that is supported best, with its p"],
         ["all-stopped", "harm at every start dose is shown to be above the limit", "no name"],
     ]
@@ -141,11 +145,10 @@ def truths(plan: Plan) -> Iterator[Block]:
         for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
             safe = not np.isnan(dose)
             rows.append([arm.name, _label(arm, dose) if safe else "none", f"{value:.4g}" if safe else ""])
-        good = [name for name, yes in zip(p.names, good_arms(p, truth), strict=True) if yes]
-        best = (
-            f"{' and '.join(good)} {'is' if len(good) == 1 else 'are equally'} the best" if good else "no arm is safe"
+        unclear = no_single_best(p, truth)
+        yield Block(
+            "text", f"{one.name}: {unclear or f'{p.names[truth.best]} is the best'}." + _outside(one.violations(p))
         )
-        yield Block("text", f"{one.name}: {best}." + _outside(one.violations(p)))
         yield Block("table", rows=rows)
         yield Block("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
 
@@ -171,8 +174,9 @@ def odds(plan: Plan) -> Iterator[Block]:
     yield Block(
         "text",
         f"{plan.trials:,} simulated trials a row, seed {plan.seed}; ± is one standard error. Named: the study ended "
-        "with the best arm. Recommended: the arm that is supported best when it ends, with no promise about its dose. "
-        "Failed: a wrong arm was named, or a dose was given that may not be; if no arm was named, none could be wrong.",
+        "with a name, of the best arm or a wrong one; in the other trials none was named, so that none could be wrong. "
+        "Recommended: the arm that is supported best when it ends, with no promise about its dose. Failed: a wrong arm "
+        "was named, or a dose was given that may not be; beside it, in brackets, a 99% upper bound on that.",
     )
     rows = [brief(table) for table in tables]
     yield Block("table", rows=[list(rows[0])[:FOUND], *(list(row.values())[:FOUND] for row in rows)])

@@ -191,7 +191,7 @@ def _cycle(values: Iterable[Any]) -> Iterable[Any]:
 
 @dataclass(frozen=True)
 class Regret:
-    """How far the arm that a design would name, at its certified dose, is from the best: mean over trials and its
+    """How far the arm that a design would name, at its safe dose, is from the best: mean over trials and its
     standard error, on a common axis of pulls. A trial that has ended holds its last value."""
 
     name: str

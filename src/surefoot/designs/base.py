@@ -112,7 +112,7 @@ class Verdict:
 
     Notes
     -----
-    `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
+    `lower` and `upper` bound the value of an arm, `safe` is its largest dose shown to be within the limit, and no safe dose lies above
     `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
     `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
     best, most narrowly at a value of `out_upper`, between it and `out_by`. Stopped: the harm at its start dose was
@@ -127,20 +127,20 @@ class Verdict:
     standing: Array  # index into STANDINGS
     lower: Array
     upper: Array
-    estimate: Array  # of the effect at the certified dose; -inf before the first
+    estimate: Array  # of the effect at the safe dose; -inf before the first
     safe: Array
     unsafe: Array
     out_round: Array
     out_by: Array
     out_upper: Array
     out_lower: Array
-    effect_lower: Array = None  # bounds on the effect at the certified dose, where the design has them
+    effect_lower: Array = None  # bounds on the effect at the safe dose, where the design has them
     effect_upper: Array = None
     certified: Array = None  # the largest dose that may be given now: certified for limit + slack, where there is one
 
     @property
     def guess(self) -> Array:
-        """The winner, or while there is none the active arm with the largest estimated effect at its certified dose."""
+        """The winner, or while there is none the active arm with the largest estimated effect at its safe dose."""
         xp = array_namespace(self.pulls)
         seen = xp.where(self.standing == ACTIVE, xp.where(self.estimate > -1e300, self.estimate, -1e300), -xp.inf)
         return xp.where(self.winner >= 0, self.winner, xp.argmax(seen, axis=1))
@@ -395,7 +395,7 @@ class Design(ABC, Generic[S]):
             return pick(x, arm)[:, 0]
 
         return Recommendation(
-            arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
+            arm=arm, dose=of(seems.dose), safe=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
             p=supported(against, stopped, arm),
             chance=of(chances(values, ~stopped)) if odds else of(state.safe * xp.nan),
             effect=of(seems.effect), harm=of(seems.harm),

@@ -56,7 +56,7 @@ def _content(view: View) -> dict[str, Any]:
                 "standing": "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])],
                 "reason": verdict.reason(i),
                 "value": {"lower": _n(verdict.lower[0, i]), "upper": _n(verdict.upper[0, i])},
-                "certified_dose": arm.said(float(verdict.safe[0, i])),
+                "safe_dose": arm.said(float(verdict.safe[0, i])),
                 "effect_there": {
                     "estimate": _n(verdict.estimate[0, i]),
                     "lower": _n(low[0, i]),
@@ -127,7 +127,7 @@ def _words(view: View, ending: str, winner: int) -> str:
         return (
             f"{p.names[winner]} {best}. Its value at the limit is at least {s.lower[0, winner]:.4g}"
             + (f" and at most {s.upper[0, winner]:.4g}" if math.isfinite(s.upper[0, winner]) else "")
-            + f"; the largest dose certified for it is {p.arms[winner].label(s.safe[0, winner])}, where its effect was "
+            + f"; the largest dose shown to be safe is {p.arms[winner].label(s.safe[0, winner])}, where its effect was "
             f"estimated as {s.estimate[0, winner]:.4g}."
         )
     if view.concluded:
