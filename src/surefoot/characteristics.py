@@ -255,12 +255,10 @@ def brief(table: Characteristics) -> dict[str, str]:
     """One result in a row: what a planner asks first. Where there is not one best arm, that stands in its place."""
     n, percent = table.numbers, table._percent
     share = {key: f"{percent(n[key]['rate'])} ± {percent(n[key]['se'])}" for key in ASKED}
-    named, recommended = (
-        f"{percent(n['named_best']['rate'])} / {percent(n['wrong']['rate'])}",
-        share["recommended_best"],
-    )
+    wrong, recommended = percent(n["wrong"]["rate"]), share["recommended_best"]
+    named = f"{percent(n['named_best']['rate'])} / {wrong}"
     if n["best"] is None:
-        named = f"none safe / {percent(n['wrong']['rate'])}"
+        named = f"none safe / {wrong}"
         recommended = f"stopped {percent(n['endings']['all-stopped'] / n['trials'])}"
     elif (n["no_single_best"] or "").startswith("all arms"):
         named, recommended = f"any, {percent(table.named)}", "any will do"

@@ -145,10 +145,8 @@ def truths(plan: Plan) -> Iterator[Block]:
         for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
             safe = not np.isnan(dose)
             rows.append([arm.name, _label(arm, dose) if safe else "none", f"{value:.4g}" if safe else ""])
-        unclear = no_single_best(p, truth)
-        yield Block(
-            "text", f"{one.name}: {unclear or f'{p.names[truth.best]} is the best'}." + _outside(one.violations(p))
-        )
+        best = no_single_best(p, truth) or f"{p.names[truth.best]} is the best"
+        yield Block("text", f"{one.name}: {best}." + _outside(one.violations(p)))
         yield Block("table", rows=rows)
         yield Block("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
 

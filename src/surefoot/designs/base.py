@@ -112,11 +112,12 @@ class Verdict:
 
     Notes
     -----
-    `lower` and `upper` bound the value of an arm, `safe` is its largest dose shown to be within the limit, and no safe dose lies above
-    `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
-    `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
-    best, most narrowly at a value of `out_upper`, between it and `out_by`. Stopped: the harm at its start dose was
-    shown to be above the limit, and at least `out_lower` where that is known.
+    `lower` and `upper` bound the value of an arm, `safe` is its largest dose that is shown to be within the limit,
+    `certified` the largest that may be given now, and no safe dose lies above `unsafe`. `standing` says how an arm
+    left, and `out_*` why, in round `out_round`. Beaten: its upper bound `out_upper` was at or below the lower bound
+    `out_lower` of arm `out_by`. Refuted: so was the claim that it is the best, most narrowly at a
+    value of `out_upper`, between it and `out_by`. Stopped: the harm at its start dose was shown to be above the limit,
+    and at least `out_lower` where that is known.
     """
 
     problem: Problem

@@ -47,7 +47,7 @@ class Estimates:
 class Recommendation:
     """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
     effect and harm there with 95% intervals (of that dose alone, without promise), the dose that is shown to be safe
-    (nan: none), and p, the error probability that the data support: the least delta at which this arm would have been named.
+    (nan: none), and p, the error probability that the data support: the least delta at which it would have been named.
     Beside it, without promise, `chance`: an estimated probability of being the best arm.
     """
 

@@ -53,10 +53,10 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         paragraph(f"{when}: {found['recommendation']}")
     row = grid("arm", "standing", "safe dose", "may be given", "pulls", "open, at", "value")
     for a in found["arms"]:
-        value = between(*(sign * math.inf if a[k] is None else a[k] for k, sign in (("lower", -1), ("upper", 1))))
+        low, high = (end if a[k] is None else a[k] for k, end in (("lower", -math.inf), ("upper", math.inf)))
         safe, most, dose = (as_said(a[k], 4) for k in ("safe", "certified", "dose"))
         nxt = f"{a['open']:,} at {dose}" if a["open"] else "none"
-        row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, value if safe else "")
+        row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, between(low, high) if safe else "")
     row()
     for a in found["arms"]:
         if a["standing"] != "active":

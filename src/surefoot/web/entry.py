@@ -213,7 +213,7 @@ def _change(ask: Ask, study: Study, status: int = 200, **more: Any) -> Response:
     standing, dropped, blocks = study.look(
         lambda view: (view.standing, "open" in view.gone.values(), view.setup.get("blocks"))
     )
-    show = {"wrong": "", "id": "", "f": {}, "blocks": blocks} | more
+    show: dict[str, Any] = {"wrong": "", "id": "", "f": {}, "blocks": blocks} | more
     return ask.site.render(
         ask, "change.html", status, study=study.name, tab="change", standing=standing, dropped=dropped, **show
     )
