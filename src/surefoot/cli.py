@@ -271,12 +271,12 @@ def advise(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 16, seed: Seed = 0,
     arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
-    instance: Instance = None, as_json: Json = False,
+    budget: Budget = None, instance: Instance = None, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Can it be resolved, about how many subjects will it take, what costs most, and what would halve it?"""
+    """Can it be resolved, how many subjects will it take about, what does a budget buy, what would halve it?"""
     from .advise import advise as look
 
-    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance}
+    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget}
     truths: list[Scenario | None] = [None]
     if scenario not in CASES and Path(scenario).exists() and not has_truth(scenario):
         problem = Problem.load(scenario).but(**{key: value for key, value in asked.items() if value is not None})
