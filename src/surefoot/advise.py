@@ -56,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Bought:
-    """What a budget buys: shares of simulated trials that end with it; and without a truth, what could be told apart."""
+    """What a budget buys: shares of simulated trials that end with it; without a truth, what could be told apart."""
 
     budget: int
     gap: float  # no design is expected to name the best arm by then whose value is less than about this above the rest
@@ -169,14 +169,14 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
 def buys(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int, least: float | None) -> Bought:
     """What trials that end with the budget come to."""
     n = Characteristics(simulate(problem, scenario, design, trials, seed)).numbers
-    rates = [n[key]["rate"] for key in ("named_best", "recommended_best", "recommended_over_limit")]
+    named, best, over = (n[key]["rate"] for key in ("named_best", "recommended_best", "recommended_over_limit"))
     most = None if least is None else reachable(problem.budget / least, problem.delta)
-    return Bought(problem.budget, apart(problem), *rates, most, trials)
+    return Bought(problem.budget, apart(problem), named, best, over, most, trials)
 
 
 def reachable(share: float, delta: float) -> float:
-    """How often the best can be named with this share of the least mean: the q with kl(q, delta) = share x kl(1 - delta,
-    delta). Of a budget that is the bound for one rival and one dose, and about it for more (theory.certified)."""
+    """How often the best can be named with this share of the least mean: the q whose kl(q, delta) is that share of
+    kl(delta, 1 - delta). A bound where there is one rival at one dose, and else about it (see theory.certified)."""
     low, high = delta, 1 - delta
     if share >= 1 or not 0 < delta < 0.5:
         return 1.0

@@ -18,8 +18,9 @@ from rich.markup import escape
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
-from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
+from .designs import DESIGNS, POLICIES, Design, default, find, make, policies, theorem_of
 from .problem import Problem, SurefootError, choice
+from .registry import about, meanings
 from .scenario import Scenario, has_truth, load, load_all
 from .simulate import Run, simulate_all
 from .simulate import simulate as run
@@ -380,38 +381,52 @@ def scenarios(as_json: Json = False) -> None:
 
 
 @app.command()
-def designs(as_json: Json = False) -> None:
-    """List the designs and their options."""
-    made = [(name, kind(), kind, DESIGNS) for name, kind in DESIGNS.items()]
-    chosen = [(name, make(kind.on, policy=name), kind, POLICIES) for name, kind in POLICIES.items()]
-    rows, others = (
-        [
-            {
-                "name": name,
-                "shape": one.shape,
-                "guarantee": one.guarantee,
-                "about": " ".join((kind.__doc__ or "").split()),
-                "options": one.options,
-                "from": registry.origin(name),
-            }
-            for name, one, kind, registry in group
-        ]
-        for group in (made, chosen)
-    )
+def designs(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One design or policy, with its options.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the designs, or all about one of them: when to use it, what it promises, its options."""
+    every = {one: kind() for one, kind in DESIGNS.items()}
+    on = {one: make(kind.on, policy=one) for one, kind in POLICIES.items()}
+    if name is not None:
+        chosen, options = find(name)
+        rows = [_about(make(chosen, **options), options.get("policy", name))]
+    else:
+        rows = [_about(design, one) for one, design in (every | on).items()]
     if as_json:
-        print_json({"designs": rows, "policies": [{"on": POLICIES[row["name"]].on, **row} for row in others]})
-        return
-    for title, group in (("Designs", rows), ("Policies on the evidence of a design", others)):
-        shown = [
-            {
-                "design": row["name"], "shape": row["shape"], "guarantee": "yes" if row["guarantee"] else "no",
-                "from": row["from"], "about": escape(row["about"]),
-                "options (--set)": escape(", ".join(f"{key}={value}" for key, value in row["options"].items())),
-            }
-            for row in group
-        ]  # fmt: skip
-        if shown:
-            console.print(Fit(shown, title))
+        split = [[row for row in rows if (row["name"] in on) is other] for other in (False, True)]
+        print_json({"designs": split[0], "policies": [{"on": POLICIES[row["name"]].on, **row} for row in split[1]]})
+    elif name is not None:
+        row = rows[0]
+        facts = {row["name"]: row["about"], "when": row["when"], "shape": row["shape"]}
+        for key, x in (facts | {"promise": row["theorem"] or "none, for simulations alone"}).items():
+            console.print(f"{key}: {x}", markup=False, highlight=False)
+        told = [{"option (--set)": key, "usual": str(x), "": escape(row["meanings"].get(key, ""))}
+                for key, x in row["options"].items()]  # fmt: skip
+        console.print(Fit(told) if told else "It has no options.", highlight=False)
+    else:
+        for title, registry in (("Designs", DESIGNS), ("Policies on the evidence of a design", POLICIES)):
+            shown = [
+                {"name": row["name"], "shape": row["shape"], "promise": "yes" if row["guarantee"] else "no",
+                 "from": row["from"], "when": escape(row["when"] or row["about"])}
+                for row in rows if row["name"] in registry
+            ]  # fmt: skip
+            if shown:
+                console.print(Fit(shown, title))
+        console.print("All about one: surefoot designs NAME", highlight=False)
+
+
+def _about(design: Design, name: str) -> dict[str, Any]:
+    known = POLICIES if name in POLICIES else DESIGNS
+    kind = known[name] if name in known else type(design)
+    meant = design.meanings
+    return {
+        "name": name, "shape": design.shape, "guarantee": design.guarantee,
+        "theorem": theorem_of(design) if design.guarantee else None,
+        "about": about(kind), "when": meant.pop("when", "") if kind is type(design) else meanings(kind).get("when", ""),
+        "options": design.options, "meanings": {key: meant[key] for key in design.options if key in meant},
+        "from": known.origin(name) if name in known else kind.__module__,
+    }  # fmt: skip
 
 
 @app.command()
@@ -527,7 +542,7 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
     """The study of the demo; None where the extra for live studies is not installed."""
     try:
         from .study import demo
-        from .study.published import checked, theorem_of
+        from .study.published import checked
         from .study.published import default as live_default
     except SurefootError:
         return None

@@ -21,6 +21,7 @@ from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
 from .problem import Arm, Problem
+from .registry import about
 from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
@@ -93,7 +94,7 @@ def promise(plan: Plan) -> Iterator[Block]:
     p, design = plan.problem, plan.designs[0]
     yield Block("heading", "The design and its promise")
     options = ", ".join(f"{key} {value}" for key, value in design.options.items())
-    yield Block("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + _first_line(design))
+    yield Block("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + about(type(design)))
     given = (
         "a level is given only if it is the first, or the mean harm of the one just below it is at or below"
         if p.shape == "levels"
@@ -124,10 +125,6 @@ def promise(plan: Plan) -> Iterator[Block]:
         stops.insert(2, ["within-tolerance", "no rival can be better by more than the tolerance", "an arm good enough"])
     yield Block("table", rows=stops)
     yield Block("text", "An arm is stopped as soon as harm at its start dose is shown to be above the limit.")
-
-
-def _first_line(design: Design) -> str:
-    return " ".join((type(design).__doc__ or "").split("\n\n")[0].split())
 
 
 def _theorem(design: Design) -> str:

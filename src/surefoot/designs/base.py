@@ -28,6 +28,7 @@ from array_api_compat import array_namespace, device, is_array_api_obj
 from ..arrays import Array, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
+from ..registry import meanings, no_shadows
 from .recommend import Estimates, Recommendation, chances, supported, worth
 
 Batch = TypeVar("Batch")  # a dataclass of arrays, trials first, such as a Cohort, an Outcome or a State
@@ -278,6 +279,11 @@ class Design(ABC, Generic[S]):
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     @property
+    def meanings(self) -> dict[str, str]:
+        """What its options mean and `when` to use it, as the docstring has it in lines `name: words`."""
+        return meanings(type(self))
+
+    @property
     def usual(self) -> dict[str, Any]:
         """Its options as they are by default."""
         return type(self)().options
@@ -291,6 +297,7 @@ class Design(ABC, Generic[S]):
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
+        no_shadows(cls, "guarantee", "draws")
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # a dataclass would write one of its own
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from array_api_compat import array_namespace, device
 
 from ..arrays import Array, like
 from ..problem import Problem, SurefootError
-from ..registry import Registry, a_class
+from ..registry import Registry, a_class, meanings, no_shadows
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
 from .readings import begin
 from .recommend import Estimates
@@ -97,6 +97,10 @@ class Policy(ABC, Generic[E]):
     on: ClassVar[str]  # the name of the design whose evidence it chooses on
     draws: ClassVar[int] = 0  # uniform draws it wants at every choice
 
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        no_shadows(cls)
+
     @abstractmethod
     def choose(self, state: E, u: Array) -> Cohort:
         """The next cohort; doses above the certified ones are lowered to them. Stakes may be left out."""
@@ -140,6 +144,10 @@ class Composed(Design[E]):
         return own | (
             {f.name: getattr(self.policy, f.name) for f in fields(self.policy)} if is_dataclass(self.policy) else {}
         )
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        return meanings(type(self)) | meanings(type(self.policy))
 
     @property
     def usual(self) -> dict[str, Any]:
