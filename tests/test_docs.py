@@ -126,3 +126,6 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
         os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
         NotebookClient(book, timeout=300, kernel_name="python3").execute()
     assert not any("outputs" in cell and not cell.get("execution_count") for cell in book.cells)
+    shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", ())]
+    drawn = sum("image/png" in data for data in shown)
+    assert drawn == sum("responses(" in cell.source for cell in book.cells), "pictures are shown as they are"

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .designs.base import ACTIVE, STANDINGS
-from .problem import Problem, SurefootError
+from .designs.recommend import standard_error
+from .problem import Noise, Problem, SurefootError
 from .simulate import Array, Result
 
 # Okabe and Ito's colours, which the colour-blind can tell apart
@@ -157,7 +160,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     """Dose against harm and effect, for each arm, with limit, slack and what is certified: for a dose meeting.
 
     A dot is a dose that was given, its size how many got it. In a study it stands at the mean of their readings, with
-    two standard errors as declared; in a simulation on the true curve.
+    two standard errors; in a simulation on the true curve.
 
     Parameters
     ----------
@@ -185,7 +188,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
         for axis, k, key in ((top, 1, "harm"), (low, 0, "effect")):
             if arm.curves:
                 axis.plot(grid, arm.curves[k](grid), color=GREY, lw=1.2, label="truth")
-            _dots(axis, arm, k, getattr(arm, key), p.noises[k].scale)
+            _dots(axis, arm, k, getattr(arm, key), p.noises[k])
             if len(arm.safe):
                 axis.axvline(arm.safe[-1], color=BLUE, lw=1.2, label="certified for the limit")
                 if p.slack:
@@ -208,7 +211,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     return _finish(figure, path)
 
 
-def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, scale: float) -> None:
+def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, noise: Noise) -> None:
     """The doses given, put together where they are the same to a hundredth of their range."""
     _, dose, n = arm.given
     if not len(dose):
@@ -225,14 +228,32 @@ def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, scale: float) ->
             y = arm.curves[k](at) if arm.curves else np.zeros_like(at)
     many = many[used]
     if mean is not None:
-        axis.errorbar(at, y, 2 * scale / np.sqrt(many), fmt="none", ecolor=GREY, elinewidth=0.7, alpha=0.6)
+        axis.errorbar(at, y, 2 * standard_error(noise, y, many), fmt="none", ecolor=GREY, elinewidth=0.7, alpha=0.6)
     axis.scatter(at, y, s=6 + 60 * many / many.max(), color=BLUE, alpha=0.6, lw=0, label="doses given", zorder=3)
 
 
-def _panels(rows: int, arms: Sequence[ArmStory], **how: Any) -> tuple[Any, Any]:
+@cache
+def _kind() -> type:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(2.6 * len(arms), 5.2), 1.0 + 1.9 * rows), layout="constrained")
+    class Picture(Figure):
+        """A figure that a notebook shows as it is, without %matplotlib inline."""
+
+        def _repr_png_(self) -> bytes:
+            out = BytesIO()
+            self.savefig(out, format="png", dpi=120)
+            return out.getvalue()
+
+    return Picture
+
+
+def blank_figure(width: float, height: float) -> Any:
+    """A matplotlib Figure to draw in, of so many inches."""
+    return _kind()(figsize=(width, height), layout="constrained")
+
+
+def _panels(rows: int, arms: Sequence[ArmStory], **how: Any) -> tuple[Any, Any]:
+    figure = blank_figure(max(2.6 * len(arms), 5.2), 1.0 + 1.9 * rows)
     return figure, figure.subplots(rows, len(arms), sharey="row", squeeze=False, **how)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .designs.base import BUDGET_SPENT
-from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, responses, story, story_data
+from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, blank_figure, responses, story, story_data
 from .problem import SurefootError
 from .simulate import Array, Result
 
@@ -59,12 +59,6 @@ def looks(names: Sequence[str]) -> list[tuple[str, str, str]]:
             (fixed[base], MARKERS[(list(fixed).index(base) + k) % len(MARKERS)], ("-", "--", ":", "-.")[k % 4])
         )
     return found
-
-
-def _figure(height: float, width: float = WIDTH) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _style(figure: Any) -> None:
@@ -152,7 +146,7 @@ def pulls(
         path, bounds = bounds, ()
     lines = [x for x in results if isinstance(x, Pulls)] + pulls_data(x for x in results if isinstance(x, Result))
     with mpl.rc_context(SMALL):
-        figure = _figure(2.5 + 0.16 * ((len(lines) + len(bounds) + 2) // 2))
+        figure = blank_figure(WIDTH, 2.5 + 0.16 * ((len(lines) + len(bounds) + 2) // 2))
         axis, shown = figure.subplots(), []
         seen = looks([line.name for line in lines])
         for k, (line, (colour, marker, dash)) in enumerate(zip(lines, seen, strict=True)):
@@ -252,7 +246,7 @@ def regret(results: Sequence[Regret | Result], path: str | Path | None = None) -
 
     curves = [x if isinstance(x, Regret) else regret_data(x) for x in results]
     with mpl.rc_context(SMALL):
-        figure = _figure(2.3 + 0.16 * ((len(curves) + 1) // 2))
+        figure = blank_figure(WIDTH, 2.3 + 0.16 * ((len(curves) + 1) // 2))
         axis = figure.subplots()
         for curve, (colour, marker, dash) in zip(curves, looks([curve.name for curve in curves]), strict=True):
             low, high = curve.mean - curve.se, curve.mean + curve.se
@@ -330,7 +324,7 @@ def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: s
     names = list(dict.fromkeys(row.scenario for row in rows))
     designs = list(dict.fromkeys(row.design for row in rows))
     with mpl.rc_context(SMALL):
-        figure = _figure(0.9 + 0.16 * len(names) * max(1.0, 0.5 * len(designs)), 2 * WIDTH)
+        figure = blank_figure(2 * WIDTH, 0.9 + 0.16 * len(names) * max(1.0, 0.5 * len(designs)))
         left, right = figure.subplots(1, 2, sharey=True)
         for k, (design, (colour, marker, _)) in enumerate(zip(designs, looks(designs), strict=True)):
             mine = [row for row in rows if row.design == design]
