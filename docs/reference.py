@@ -20,15 +20,16 @@ API = {
     "Designs": ["surefoot.Design", "surefoot.Policy", "surefoot.Cohort", "surefoot.Outcome", "surefoot.Verdict",
                 "surefoot.make", "surefoot.register"],
     "Simulations": ["surefoot.simulate", "surefoot.Result", "surefoot.Characteristics"],
-    "Live studies": ["surefoot.Study"],
+    "Live studies": ["surefoot.Study", "surefoot.Client"],
     "Pictures": ["surefoot.plots.story", "surefoot.plots.responses", "surefoot.plots.pulls", "surefoot.plots.regret",
                  "surefoot.plots.scenarios"],
 }  # fmt: skip
 METHODS = {
     "surefoot.Study": "create open ask awaiting assign give_back tell tell_many correct void pause resume stop status verdict log "
-    "certificate verify checkpoint preview forecast export backup",
+    "certificate verify checkpoint preview forecast readings export load backup desk adopt",
+    "surefoot.Client": "create studies follow log",
     "surefoot.Problem": "but to_toml load ceiling", "surefoot.Scenario": "truth violations to_toml",
-    "surefoot.Design": "start ask tell verdict recommendation guarantee options but label",
+    "surefoot.Design": "start ask tell verdict recommendation guarantee options meanings but label",
     "surefoot.Policy": "choose stakes begin remember", "surefoot.Verdict": "endings reason guess",
     "surefoot.Result": "trials wrong unsafe", "surefoot.Characteristics": "to_dict rows",
 }  # fmt: skip
@@ -61,7 +62,7 @@ def designs() -> str:
         design, meant = kind(), kind().meanings
         promise = f"`{theorem_of(design)}`" if design.guarantee else "none: for simulations"
         lines += [f"## {name}", "", about(kind), "", "| | |", "|---|---|", f"| when | {meant['when']} |", f"| shape | {kind.shape} |",
-                  f"| theorem | {promise} |", f"| runs on a GPU | {'yes' if kind.portable else 'no: NumPy alone'} |", ""]  # fmt: skip
+                  f"| theorem | {promise} |", f"| runs on a GPU | {'yes' if design.portable else 'no: NumPy alone'} |", ""]  # fmt: skip
         if design.options:
             lines += ["| option | usual | |", "|---|---|---|",
                       *(f"| `{key}` | {x} | {meant[key]} |" for key, x in design.options.items()), ""]  # fmt: skip
@@ -132,10 +133,10 @@ def api() -> str:
             kind = "autofunction" if name.split(".")[-1].islower() else "autoclass"
             lines += ["```{eval-rst}", f".. {kind}:: {name}"]
             if name in METHODS:
-                there = [
-                    method for method in METHODS[name].split() if hasattr(getattr(surefoot, name.split(".")[1]), method)
-                ]
-                lines.append(f"   :members: {', '.join(there)}")
+                kind, members = getattr(surefoot, name.split(".")[1]), METHODS[name].split()
+                if bare := [x for x in members if not getattr(kind, x).__doc__]:
+                    raise ValueError(f"{name} has members without a docstring, which the page would not show: {bare}")
+                lines.append(f"   :members: {', '.join(members)}")
             lines += ["```", ""]
     kinds = ", ".join(f"`{name}`" for name in CASES)
     return "\n".join([*lines, "## Scenarios by name", "", kinds, ""])

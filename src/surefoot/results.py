@@ -243,6 +243,7 @@ class Result:
 
     @property
     def trials(self) -> int:
+        """How many trials were simulated."""
         return self.sums.trials
 
     @property
@@ -275,8 +276,10 @@ class Result:
 
     @property
     def wrong(self) -> Array:
+        """Of every trial, whether it named an arm that is not the best (nor within the tolerance of it)."""
         return self.marks.wrong
 
     @property
     def unsafe(self) -> Array:
+        """Of every trial, whether it made a pull above the limit, plus slack where there is one."""
         return self.marks.unsafe

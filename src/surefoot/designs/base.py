@@ -297,7 +297,7 @@ class Design(ABC, Generic[S]):
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
-        no_shadows(cls, "guarantee", "draws")
+        no_shadows(cls, "guarantee", "draws", "portable")
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # a dataclass would write one of its own
 
     def __repr__(self) -> str:
@@ -331,6 +331,7 @@ class Design(ABC, Generic[S]):
         return xp.sum(self.plan(state, u).n, axis=1)
 
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
+        """The state of so many trials before the first pull. An error where the problem is not one for this design."""
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
         if self.shape != "levels" and any(getattr(noise, "spread", False) for noise in problem.noises):
@@ -354,6 +355,7 @@ class Design(ABC, Generic[S]):
         return self._within_budget(self.begin(problem, trials, xp))
 
     def ask(self, state: S, u: Array = None) -> Cohort:
+        """What to try next, in every trial that has not ended. `u`: the uniform draws of a design that randomises."""
         xp = array_namespace(state.pulls)
         if u is None:
             if self.draws:
@@ -365,6 +367,7 @@ class Design(ABC, Generic[S]):
         return replace(cohort, n=xp.where((state.ending == RUNNING)[:, None], cohort.n, 0))
 
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
+        """The state with what came back. Any dose and any number may be told, not only what was asked for."""
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
         _check_squares(xp, state, outcome)
@@ -375,6 +378,7 @@ class Design(ABC, Generic[S]):
         return new if bool(xp.all(running)) else select(running, new, state)
 
     def verdict(self, state: S) -> Verdict:
+        """How every trial stands."""
         return replace(Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)}), certified=state.safe)
 
     def against(self, state: S) -> Array:

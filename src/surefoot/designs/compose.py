@@ -96,6 +96,7 @@ class Policy(ABC, Generic[E]):
     name: ClassVar[str]  # to be registered under
     on: ClassVar[str]  # the name of the design whose evidence it chooses on
     draws: ClassVar[int] = 0  # uniform draws it wants at every choice
+    portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -164,6 +165,10 @@ class Composed(Design[E]):
     @property
     def draws(self) -> int:  # type: ignore[override]
         return self.policy.draws
+
+    @property
+    def portable(self) -> bool:  # type: ignore[override]
+        return self.policy.portable
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> E:
         inside, readings = begin(problem, trials, xp)
