@@ -292,7 +292,7 @@ def advise(
         return
     for one in found:
         for line in one.lines():
-            print(line)
+            console.print(line, markup=False, highlight=False)
 
 
 @app.command()
@@ -340,13 +340,14 @@ def check(
             shown.append({
                 "scenario": row["scenario"], "design": row["label"], "kept": kept,
                 "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
+                "best named": best + "*" * bool(row["no_single_best"]),
                 "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
-                "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": best + "*" * bool(row["no_single_best"]),
-                "pulls": f"{row['pulls']['mean']:,.0f}", "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
+                "unsafe": f"{row['unsafe']['rate']:.2%}", "pulls": f"{row['pulls']['mean']:,.0f}",
+                "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
             })  # fmt: skip
         console.print(Fit(shown, "Failed: wrong arm or unsafe pull", "design", ("scenario",)))
         if any(row["no_single_best"] for row in rows):
-            console.print("* no arm is safe, or several are equally the best; then only its budget ends a trial")
+            console.print("* there is not one best arm: none is safe, or several are as good")
     if broken:
         raise typer.Exit(1)
 
@@ -400,9 +401,12 @@ def designs(
         row = rows[0]
         facts = {row["name"]: row["about"], "when": row["when"], "shape": row["shape"]}
         for key, x in (facts | {"promise": row["theorem"] or "none, for simulations alone"}).items():
-            console.print(f"{key}: {x}", markup=False, highlight=False)
-        told = [{"option (--set)": key, "usual": str(x), "": escape(row["meanings"].get(key, ""))}
-                for key, x in row["options"].items()]  # fmt: skip
+            console.print(f"{key}: {x}", markup=False, highlight=False) if x else None
+        told = [
+            {"option (--set)": key, "usual": "none" if x is None else str(x), "": escape(row["meanings"].get(key, ""))}
+            for key, x in row["options"].items()
+            if key != "policy"
+        ]
         console.print(Fit(told) if told else "It has no options.", highlight=False)
     else:
         for title, registry in (("Designs", DESIGNS), ("Policies on the evidence of a design", POLICIES)):

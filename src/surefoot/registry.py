@@ -75,7 +75,11 @@ class Registry(Mapping[str, T], Generic[T]):
         others = (r for r in Registry.every.values() if r is not self and isinstance(name, str) and name in r)
         if name not in self and name not in more and (other := next(others, None)):
             raise SurefootError(f"{name!r} is a {other.one}; a {self.one} is one of {', '.join([*self, *more][:MANY])}")
-        choice(self.one, name, [*self, *more])
+        if not (known := [*self, *more]):
+            raise SurefootError(
+                f"no {self.one} is known here; got {name!r}: install its package, or {PLUGINS}=its_module"
+            )
+        choice(self.one, name, known)
 
     def _load(self, point: EntryPoint) -> None:
         package = point.dist.name if point.dist else "a package"

@@ -73,6 +73,11 @@ def make(name: str, **options: Any) -> Design:
     """
     if isinstance(name, str) and name not in DESIGNS and name in POLICIES:
         name, options = POLICIES[name].on, {"policy": name, **options}
+    if ":" in str(name) and name not in DESIGNS:  # only the command line's simulations import what they are told
+        raise SurefootError(
+            f"design must be one of those known by name; got {name!r}: surefoot.register it, offer it as an entry "
+            f"point, or name a module that registers it in SUREFOOT_PLUGINS"
+        )
     DESIGNS.check(name, *POLICIES)
     design = DESIGNS[name]()
     if "policy" in options and isinstance(design, Composed):

@@ -44,7 +44,8 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         raise typer.Exit(0 if found["holds"] else 1)
     if found["trouble"]:
         say(found["trouble"], "does not verify:", "red")
-    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
+    design = it.view.design.label if found["holds"] else found["design"]
+    of = f"{design}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
     of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     if found["holds"]:

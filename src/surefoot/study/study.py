@@ -79,7 +79,7 @@ class Study(Live):
 
         The seed drives the order of assignments; it is drawn and recorded where none is given. `watch`: what an
         assumption watch does when it fires; all of them together do so wrongly with probability at most `watch_level`.
-        `plausible`: ranges outside of which a reading must be confirmed with a reason, `{"harm": (0, 5)}`. `lift`: who may
+        `plausible`: ranges outside of which a reading must be confirmed, as in `{"harm": (0, 5)}`. `lift`: who may
         lift a pause by a watch; by default another actor than the one whose reading fired it, where two are known.
         `blocks`: all subjects of an arm in a cohort are told as one, by their number and sums. `pipeline`: so many
         cohorts may be under way at once, all but the last of them waiting for effects alone.
