@@ -19,7 +19,7 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .designs.base import BUDGET_SPENT
-from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, blank_figure, responses, story, story_data
+from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, blank_figure, counts, responses, story, story_data
 from .problem import SurefootError
 from .simulate import Array, Result
 
@@ -165,7 +165,8 @@ def pulls(
         if any(np.any(line.capped > 0) for line in lines):
             shown += axis.plot([], [], color=BLACK, lw=0, marker=r"$\uparrow$", label="some runs hit their cap")
         ticks = sorted({int(x) for line in lines for x in line.arms})
-        axis.set(xscale="log", yscale="log", xlabel="number of arms", ylabel="pulls to the end of a trial")
+        axis.set(xscale="log", xlabel="number of arms", ylabel="pulls to the end of a trial")
+        counts(axis, "y", (1.0, 2.0, 5.0))
         axis.set_xticks(ticks, [str(x) for x in ticks])
         axis.set_xticks([], minor=True)
         axis.grid(axis="y", lw=0.3, color="#DDDDDD")
@@ -303,8 +304,8 @@ def scenarios_data(tables: Iterable[Characteristics]) -> list[ScenarioRow]:
 
 
 def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: str | Path | None = None) -> Any:
-    """Pulls (left; hollow where runs hit their cap) and failures with their 99% upper bound against delta (right), one
-    line a scenario.
+    """Pulls (left) and failures with their 99% upper bound against delta (right), one line a scenario; hollow where
+    runs hit their cap, and so named no arm.
 
     Parameters
     ----------
@@ -338,10 +339,12 @@ def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: s
             left.plot(column["p90"][capped], y[capped], ">", color=colour, mfc="white", ms=4)
             right.hlines(y, column["failed"], column["upper"], color=colour, lw=1)
             right.plot(column["failed"], y, marker, color=colour, ms=3.5)
+            right.plot(column["failed"][capped], y[capped], marker, color=colour, mfc="white", ms=3.5)
         for k, name in enumerate(names):
             delta = next(row.delta for row in rows if row.scenario == name)
             right.plot([delta, delta], [k - 0.45, k + 0.45], color=GREY, lw=1.2, label="delta" if not k else None)
-        left.set(xscale="log", xlabel="pulls in a trial: median to 90%", yticks=range(len(names)), yticklabels=names)
+        counts(left, "x", (1.0, 2.0, 5.0))
+        left.set(xlabel="pulls in a trial: median to 90%", yticks=range(len(names)), yticklabels=names)
         left.set_ylim(len(names) - 0.4, -0.6)
         right.set(xlabel="failed trials: rate to 99% upper bound")
         right.set_xlim(left=-0.003)
