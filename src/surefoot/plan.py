@@ -278,8 +278,8 @@ def curves(p: Problem, one: Scenario) -> str:
         ]
         if k == 0:
             parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="2 4"'))
-            x, y_ = at(left, p.limit).split(",")
-            parts.append(f'<text x="{float(x) + 4}" y="{float(y_) - 4:.0f}" fill="#a00">limit {p.limit:g}</text>')
+            x, y_ = at(right, p.limit).split(",")  # beside the picture, where no curve crosses it
+            parts.append(f'<text x="{float(x) + 4}" y="{float(y_) + 4:.0f}" fill="#a00">{p.limit:g}</text>')
         for i in range(len(p.arms)):
             gaps = f"10 {4 * i}" if i else "none"  # so that curves on top of each other are both seen
             style = f'stroke="{COLORS[i % len(COLORS)]}" stroke-width="2" stroke-dasharray="{gaps}"'

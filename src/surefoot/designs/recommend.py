@@ -68,6 +68,7 @@ class Recommendation:
         arm, safe = problem.arms[best], float(self.safe[trial])
         sure = "" if math.isnan(safe) else f"; shown to be safe up to {arm.label(safe)}"
         sure = f" (an estimate, over the limit about as often as not{sure})"
+        sure = " (shown to be safe)" if float(self.dose[trial]) <= safe else sure
         out, left = list[str](), list[str]()
         for k, name in enumerate(problem.names):
             if k != best:
