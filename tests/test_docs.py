@@ -78,6 +78,14 @@ def test_commands_parse(page: Path) -> None:
         command.commands[words[0]].make_context(words[0], list(words[1:]))
 
 
+def test_extras_are_quoted_for_every_shell() -> None:
+    """zsh takes brackets for a pattern."""
+    files = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.md")]
+    for path in files:
+        bare = re.findall(r"pip install (?!['\"])\S*\[.*", path.read_text(encoding="utf-8"))
+        assert not bare, f"{path}: {bare}"
+
+
 @pytest.mark.parametrize("name", [n for n in surefoot.__all__ if n.islower() or n[1:].islower()] + ["Study"])
 def test_every_public_name_says_what_it_is(name: str) -> None:
     it = getattr(surefoot, name)
