@@ -152,8 +152,8 @@ class LevelsPolicy(Policy[LevelsState]):
     margin: a bet is placed on what a reading is expected to show by more than so many standard errors, and harm above
         the limit by less does not end a climb
     hope: means are taken to be better than estimated by so many standard errors where it is chosen what to pull
-    few: every arm that is left gets so many times the square root of all pulls, or a fiftieth of them (STARVED), at the level
-        that seems to be its largest safe one, and half as many at the next
+    few: every arm that is left gets so many times the square root of all pulls, or STARVED of them (a fiftieth),
+        at the level that seems to be its largest safe one, and half as many at the next
     rare: a level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls
     """
 
