@@ -78,7 +78,7 @@ def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:
     picture = curves(problem, truth)
     assert all(f">{stage}</text>" in picture for stage in ("1%", "5%", "20%", "50%", "100%"))
     assert picture.count("<circle") == 20
-    assert "limit 0.01" in picture
+    assert ">0.01</text>" in picture
     problem, truth = case("levels-thall")
     text = to_markdown(Plan(problem, [truth], [make("boin")], [60], trials=20).blocks())
     assert "## Subjects by level" in text
