@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 from array_api_compat import array_namespace
 
 from ..arrays import like
+from ..checks import number_or
 from ..problem import Problem, Shape
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, check_unit, stage, units
+from .staged import Staged, StageState, stage, units
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,13 @@ class SafeBAILinear(Staged[StageState]):
         instances
     """
 
-    unit: float | str = 1.0
+    unit: float | str = "auto"
 
     name: ClassVar[str] = "safebai-linear"
     shape: ClassVar[Shape] = "linear"
 
     def __post_init__(self) -> None:
-        check_unit(self.unit)
+        object.__setattr__(self, "unit", number_or("unit", self.unit, "auto"))
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> StageState:
         first = blank(problem, trials, xp)

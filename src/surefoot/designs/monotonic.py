@@ -31,10 +31,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 from array_api_compat import array_namespace
 
 from ..arrays import Array, like
+from ..checks import number_or
 from ..problem import Problem, Shape, choice
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, check_unit, stage, units
+from .staged import Staged, StageState, stage, units
 
 Schedule = Literal["theory", "paper"]
 SAFE, CLIMB, BISECT, BACK, DONE = range(5)
@@ -64,14 +65,14 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
     """
 
     schedule: Schedule = "theory"
-    unit: float | str = 1.0
+    unit: float | str = "auto"
 
     name: ClassVar[str] = "safebai-monotonic"
     shape: ClassVar[Shape] = "monotonic"
 
     def __post_init__(self) -> None:
         choice("schedule", self.schedule, get_args(Schedule))
-        check_unit(self.unit)
+        object.__setattr__(self, "unit", number_or("unit", self.unit, "auto"))
 
     @property
     def guarantee(self) -> bool:
