@@ -53,7 +53,7 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         when = "if it had to end now" if found["ending"] == "running" else "at its end"
         paragraph(f"{when}: {found['recommendation']}")
     row = grid("arm", "standing", "safe dose", "may be given", "pulls", "open, at", "value")
-    blocks = bool(it.view.setup.get("blocks"))
+    blocks = found["holds"] and bool(it.view.setup.get("blocks"))
     for a in found["arms"]:
         low, high = (end if a[k] is None else a[k] for k, end in (("lower", -math.inf), ("upper", math.inf)))
         safe, most, dose = (as_said(a[k], 4) for k in ("safe", "certified", "dose"))
