@@ -77,6 +77,15 @@ def test_a_policy_is_an_option_of_its_design() -> None:
     assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "surefoot-monotonic:policy=slow:pause=3"
     assert make(design.name, **design.options) == design
     assert find("slow:pause=3") == ("surefoot-monotonic", {"policy": "slow", "pause": "3"})
+    assert make("slow", pause=3) == design
+    with pytest.raises(SurefootError, match="did you mean 'slow'"):
+        make("slo")
+    with pytest.raises(SurefootError, match="'linear' is a curve; a design is one of surefoot-linear"):
+        make("linear")
+    with pytest.raises(
+        SurefootError, match=r"Bad.begin hides the method MonotonicPolicy.begin: give this option another"
+    ):
+        type("Bad", (MonotonicPolicy,), {"__annotations__": {"begin": int}})
     assert policies("monotonic") == ["slow"] and policies("linear") == []
     with pytest.raises(SurefootError, match="the policy slow is for surefoot-monotonic; got surefoot-linear"):
         make("surefoot-linear", policy="slow")

@@ -22,7 +22,7 @@ from .problem import Problem, SurefootError
 try:
     import httpx
 except ImportError as error:
-    raise SurefootError("the client needs httpx: pip install surefoot[web]") from error
+    raise SurefootError("the client needs httpx: pip install 'surefoot[web]'") from error
 
 TRIES, PAUSE = 5, 0.2  # attempts where no answer comes, and seconds before the second
 

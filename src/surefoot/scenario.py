@@ -360,6 +360,7 @@ class Scenario:
         return data | ({"actual_noise": noises_to_dict(self.noise)} if self.noise else {}) | {"arms": arms}
 
     def to_toml(self, problem: Problem) -> str:
+        """As a scenario file, with its problem; `surefoot.load` reads both."""
         import tomli_w
 
         return tomli_w.dumps(self.to_dict(problem))

@@ -224,7 +224,7 @@ def test_changes_are_shown_first(server: Server) -> None:
     form = {"token": token(client), "command": "correct", "id": first, "harm": "9", "reason": "typed wrongly"}
     before = len(study.log())
     look = client.post("/study/one/change", data=form)
-    assert "what would change" in look.text and "certified" in look.text.lower() and len(study.log()) == before
+    assert "what would change" in look.text and "safe dose" in look.text.lower() and len(study.log()) == before
     assert client.post("/study/one/change", data=form | {"reason": " "}).status_code == 422
     key = re.search(r'name="key" value="([^"]+)"', look.text)
     assert key

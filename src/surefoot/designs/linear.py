@@ -25,9 +25,14 @@ from .staged import Staged, StageState, stage, units
 
 @dataclass(frozen=True)
 class SafeBAILinear(Staged[StageState]):
-    """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away."""
+    """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away.
 
-    unit: float | str = "auto"  # epsilon_l = unit * 2^-l. "auto": the limit, which is 1 in the paper, as the unit is
+    when: The paper's Algorithm 1, to compare with, or where its proof is the one that was agreed on.
+    unit: of the tolerances: in epoch l it is unit / 2^l; a number, or "auto": the limit, which is 1 on the paper's
+        instances
+    """
+
+    unit: float | str = "auto"
 
     name: ClassVar[str] = "safebai-linear"
     shape: ClassVar[Shape] = "linear"

@@ -56,10 +56,16 @@ class MonotonicState(StageState):
 
 @dataclass(frozen=True)
 class SafeBAIMonotonic(Staged[MonotonicState]):
-    """Algorithm 2 of the paper. schedule: theory (the default) or paper (a constant, without a guarantee)."""
+    """Algorithm 2 of the paper: as Algorithm 1, climbing by steps that the Lipschitz constants allow.
+
+    when: The paper's Algorithm 2, to compare with.
+    schedule: theory, or paper: a constant, without a guarantee
+    unit: of the tolerances: in epoch l it is unit / 2^l; a number, or "auto": the root of 10 times sigma, which is 1 on
+        the paper's instances
+    """
 
     schedule: Schedule = "theory"
-    unit: float | str = "auto"  # epsilon_l = unit * 2^-l. "auto": sqrt(10) sigma, which is 1 in the paper, as it is
+    unit: float | str = "auto"
 
     name: ClassVar[str] = "safebai-monotonic"
     shape: ClassVar[Shape] = "monotonic"

@@ -64,8 +64,13 @@ class Now(NamedTuple):
 
 @dataclass(frozen=True)
 class MonotonicPolicy(Policy[MonotonicState]):
-    """growth: an arm is pulled for this share of its pulls near its dose before the next decision; cohort: and at least
-    so often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with."""
+    """The policy of Surefoot-Monotonic.
+
+    growth: an arm is pulled for this share of its pulls near its dose before the next decision; 0 with cohort 3 is
+        fixed cohorts of three
+    cohort: and at least so often
+    first: pulls of every arm to begin with
+    """
 
     on: ClassVar[str] = "surefoot-monotonic"
 

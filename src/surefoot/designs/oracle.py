@@ -36,8 +36,11 @@ GROWTH = 0.05  # a round adds a twentieth to the pulls of one arm, and more wher
 
 @dataclass(frozen=True)
 class Oracle(OneDose):
-    """A control that has been told every arm's largest safe dose (doses; simulations fill them in) and compares the
-    arms there."""
+    """A control that has been told every arm's largest safe dose and compares the arms there.
+
+    when: Not a design: what it would cost if every largest safe dose were known.
+    doses: of every arm; simulations fill them in
+    """
 
     doses: tuple[float, ...] | None = None
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..designs import DESIGNS, Design, make
+from ..designs import theorem_of as theorem_of
 from ..designs.base import Cohort
 from ..designs.compose import POLICIES, Composed
 from ..problem import Problem, SurefootError, choice, number
@@ -54,11 +55,6 @@ def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
     """Stakes as an array again."""
     none = [None] * len(design.evidence.stakes(problem))
     return np.array([[row or none for row in stakes]], dtype=float)
-
-
-def theorem_of(design: Design) -> str:
-    """The name and number of the theorem that a design rests on."""
-    return design.evidence.theorem if isinstance(design, Composed) else f"{design.name}/1"
 
 
 def digest_of(design: Design) -> str:
