@@ -50,7 +50,7 @@ def test_a_stake_that_is_no_number_certifies_nothing(number: str) -> None:
             record.take(event)
     except ValueError:
         return
-    assert record.theorem.certified(0) == record.theorem.arms[0]["start"]
+    assert record.theorem.certified(0) == record.theorem.arms[0].start
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "-1e999"])
@@ -274,7 +274,7 @@ def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
     study, events = begun("surefoot-linear", "linear")
     opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
     for kind in ("paused", "stopped"):
-        report = forged(events, (kind, {"by": "actor"}, "no"), ("opened", events[opened].data, None), upto=opened)
+        report = forged(events, (kind, {}, "no"), ("opened", events[opened].data, None), upto=opened)
         assert not report["ok"] and report["event"] == opened + 2
     two = forged(events, ("opened", events[opened].data, None))
     assert not two["ok"] and "no other is open" in two["message"]
@@ -409,3 +409,92 @@ def test_no_more_cohorts_are_under_way_than_was_said() -> None:
         more = events[1].data | {"certified": [None] * 3}
         assert forged(events, *harms)["ok"] and not forged(events, *harms[1:], ("opened", more, None))["ok"]
         assert forged(events, *harms, ("opened", more, None))["ok"] == (pipeline == 2)
+
+
+def with_problem(**changes: Any) -> list[Event]:
+    """The events of a small study, chained anew, with another problem in the first."""
+    events, _ = half()
+    first = events[0].data
+    problem = {k: x for k, x in (first["problem"] | changes).items() if x is not None}
+    return chained(events, 0, json.dumps(first | {"problem": problem}))
+
+
+@pytest.mark.parametrize("noise", [
+    {"kind": "bernoulli", "guess": 0.1}, {"kind": "gaussian", "sigma": 0.2, "guess": 0.1}, {"kind": "gaussian"},
+    {"kind": "gaussian", "sigma": -0.2}, {"kind": "gaussian", "sigma": 0}, {"kind": "gaussian", "sigma": "0.2"},
+    {"kind": "gaussian", "sigma": True}, {"kind": "gaussian", "sigma": 0.2, "spread": True}, {"kind": "loud"},
+    {"kind": "bounded", "low": 1.0, "high": 0.0, "spread": False}, {"kind": "poisson", "about": 0.5},
+    {"kind": "bounded", "low": 0.0, "high": 1.0, "spread": True}, {"sigma": 0.2},
+    {"effect": {"kind": "gaussian", "sigma": 0.2}}, {"effect": {"kind": "bernoulli"}, "kind": "bernoulli"},
+    {"effect": {"kind": "bernoulli"}, "harm": {"kind": "bernoulli", "guess": 0.1}},
+])  # fmt: skip
+def test_a_noise_says_what_its_kind_says_and_nothing_else(noise: dict[str, Any]) -> None:
+    """A guess beside binary readings changed what they were taken for."""
+    assert check(with_problem())["ok"]
+    report = check(with_problem(noise=noise))
+    assert not report["ok"] and report["event"] == 1, report
+    with pytest.raises(SurefootError, match="does not hold"):
+        events = with_problem(noise=noise)
+        Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in events]})
+
+
+ARM: dict[str, Any] = {"name": "A", "start": 0.2, "max": 1.0, "lipschitz": 1.0}
+B, C = ARM | {"name": "B"}, ARM | {"name": "C"}
+
+
+@pytest.mark.parametrize("changes", [
+    {"delta": 0}, {"delta": 1.0}, {"delta": -0.1}, {"tolerance": -0.1}, {"slack": -0.1}, {"limit": "1"},
+    {"limit": None}, {"arms": [ARM, ARM | {"name": "B"}, ARM]},
+    {"shape": "monotonic"}, {"shape": "levels"}, {"weight": 2}, {"budget": 0},
+    {"arms": [ARM, B | {"weight": 2}, C]}, {"arms": [ARM, B | {"start": 0.0}, C]},
+    {"arms": [ARM, B | {"start": 2.0}, C]}, {"arms": [ARM, B | {"lipschitz": 0}, C]},
+    {"arms": [ARM, B | {"levels": [0.2, 0.9, 0.5]}, C]},
+])  # fmt: skip
+def test_a_problem_is_one_that_the_theorem_is_about(changes: dict[str, Any]) -> None:
+    assert check(with_problem(arms=[ARM, B, C]))["ok"]
+    report = check(with_problem(**changes))
+    assert not report["ok"] and report["event"] == 1, report
+
+
+@pytest.mark.parametrize("change", [
+    {"voids": "worst", "worst": [0.0, -9.0]}, {"voids": "best"}, {"pipeline": 0}, {"pipeline": 1.5}, {"seed": "1"},
+    {"plausible": {"dose": [0.0, 1.0]}}, {"weight": 2},
+])  # fmt: skip
+def test_settings_are_what_they_can_be(change: dict[str, Any]) -> None:
+    """Of Gaussian readings there is no worst one, so that nobody who dropped out counts as one that pleases."""
+    events, _ = half()
+    report = check(chained(events, 0, json.dumps(events[0].data | change)))
+    assert not report["ok"] and report["event"] == 1, report
+
+
+def test_stages_are_not_opened_ahead_of_their_effects() -> None:
+    events, _ = half("safebai-linear")
+    assert check(events)["ok"] and not check(chained(events, 0, json.dumps(events[0].data | {"pipeline": 2})))["ok"]
+
+
+@pytest.mark.parametrize("kind", checker.FIELDS)
+def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
+    """Else it could say anything, and somebody might believe it."""
+    events, _ = half()
+    good: dict[str, Any] = {"told": {"id": 2, "effect": 0.1, "harm": 0.1}, "voided": {"id": 2}}
+    good |= {"created": events[0].data, "opened": events[1].data, "corrected": {"id": 1, "harm": 0.3, "was": {}}}
+    told = next(e.data for e in events if e.kind == "told")
+    good["corrected"]["was"] = {"harm": told["harm"]}
+    good["ended"] = {"ending": "budget-spent", "winner": None, "standing": [], "out": [None] * 3, "safe": []}
+    report = forged(events, (kind, good.get(kind, {}) | {"weight": 2}, "why"))
+    assert not report["ok"] and ("what is not known" in report["message"] or kind == "created"), report
+    possible = kind not in ("created", "opened", "closed", "resumed")
+    assert forged(events, (kind, good.get(kind, {}), "why"))["ok"] is possible
+
+
+def test_an_ending_is_one_of_those_there_are() -> None:
+    events, _ = half()
+    for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None)):
+        ending = {"ending": kind, "winner": winner, "standing": [], "out": [None] * 3, "safe": []}
+        assert not forged(events, ("ended", ending, None))["ok"]
+
+
+def test_an_event_of_another_format_is_not_guessed_at() -> None:
+    events, _ = half()
+    out = [*events[:-1], events[-1]._replace(version=3)]
+    assert not check(chained(out, -1, ""))["ok"]

@@ -120,9 +120,9 @@ class Watches:
         """Blocks of a cohort, once all of them are in: their sums, and their squares where they were told. Who came
         first is not known, so that no drift is seen."""
         for subject, arm in given.subjects() if given.closed else ():
-            if subject in record.gone or subject in record.other or not record.complete(subject):
+            if subject in record.gone or record.given_other(subject) or not record.complete(subject):
                 continue
-            dose, block = given.dose[arm], record.block[subject]
+            dose, block = given.dose[arm], record.reading(subject)
             band = int(np.searchsorted(self.edges[arm], dose))
             for r, values in enumerate((record.effect, record.harm)):
                 self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
@@ -149,7 +149,7 @@ class Watches:
 
         def read(begin: int, end: int) -> Any:
             """Not those who dropped out or had another dose."""
-            found = [math.nan if s in gone or s in record.other else values[s] for s in subjects[begin:end]]
+            found = [math.nan if s in gone or record.given_other(s) else values[s] for s in subjects[begin:end]]
             return np.array(found)
 
         fresh = read(old, new)
@@ -178,7 +178,7 @@ class Watches:
         """Harms after one that is missing, which is taken at its lowest, if few are."""
         harm, seen, missing, extra = record.harm, list[float](), 0, 0
         for s in subjects:
-            if s in record.gone or s in record.other:
+            if s in record.gone or record.given_other(s):
                 continue
             if harm[s] == harm[s]:
                 seen += [low] * extra + [harm[s]]
