@@ -183,12 +183,9 @@ class Record:
 
     def take(self, event: Event, data: Data | None = None) -> None:
         seq, kind = self.seq + 1, event.kind
-        need(event.seq == seq, f"event {seq} is missing: number {event.seq} stands in its place")
-        need(
-            event.prev == self.hash and event.study == (self.name or event.study),
-            f"event {seq} does not follow the one before it: the hashes differ",
-        )
-        need(event.seal() == event.hash, f"event {seq} was changed: its content does not have its hash")
+        follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
+        need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
+        need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
@@ -217,7 +214,8 @@ class Record:
     def _opened(self, event: Event, data: Data) -> None:
         runs = not (self.paused or self.stopped) and self.free
         need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
-        whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, data["dose"]))
+        numbers = [*data["dose"], *(x for row in data["stakes"] for x in row or () if x is not None)]
+        whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
         need(whole and {len(x) for x in data.values()} == {self.theorem.d}, "it does not say what every arm is given")
         blocks = bool(self.setup.get("blocks"))
         given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.seq, event.at, blocks)
@@ -790,9 +788,9 @@ class Theorem:
         most = it.start if dose <= it.start else self.certified(arm)
         if dose <= min(most, it.top) + CLOSE * max(abs(most), abs(dose)) and (free or dose in (it.levels or [dose])):
             return None
-        doses = f"of its levels {', '.join(f'{x:g}' for x in it.levels)}" if it.levels else f"up to {it.top:.6g}"
-        words = f"{most:.9g} is the largest dose that the readings before it allow, {doses}"
-        return f"{it.name} at dose {dose:.6g} is not certified: {words}"
+        levels = f", of its levels {', '.join(f'{x:g}' for x in it.levels)}" if it.levels else ""
+        words = f"{most:.9g} is the largest dose that the readings before it allow"
+        return f"{it.name} at dose {dose:.6g} is not certified: {words}{levels}"
 
 
 class Stage(NamedTuple):
