@@ -498,3 +498,41 @@ def test_an_event_of_another_format_is_not_guessed_at() -> None:
     events, _ = half()
     out = [*events[:-1], events[-1]._replace(version=3)]
     assert not check(chained(out, -1, ""))["ok"]
+
+
+def test_an_event_is_of_this_study() -> None:
+    events, _ = half()
+    out = [*events[:-1], events[-1]._replace(study="another")]
+    assert check(chained(events, -1, ""))["ok"] and not check(chained(out, -1, ""))["ok"]
+
+
+@pytest.mark.parametrize("key", ["dose", "n", "stakes", "certified", "safe"])
+def test_a_cohort_says_what_every_arm_is_given(key: str) -> None:
+    events, _ = half()
+    for change in (lambda x: x[:-1], lambda x: [*x, x[-1]], lambda x: None, lambda x: "abc"):
+        data = events[1].data
+        data[key] = change(data[key])
+        assert not check(chained(events[:2], 1, json.dumps(data)))["ok"]
+    data = events[1].data
+    del data[key]
+    assert not check(chained(events[:2], 1, json.dumps(data)))["ok"]
+
+
+def test_a_stage_that_does_not_please_is_not_asked_for_again() -> None:
+    """In the journal, that is: only after a correction may its number be used for another."""
+    _, events = begun("safebai-linear", "linear", 2)
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"]
+    first, second = (events[k].data for k in opened[:2])
+    again = second | {"stakes": first["stakes"], "dose": first["dose"], "n": first["n"]}
+    assert check(chained(events[: opened[1] + 1], opened[1], json.dumps(second)))["ok"]
+    report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(again | {"certified": [None] * 3})))
+    other = [[want + 1, number] for want, number in first["stakes"]]
+    assert report["ok"], "what is complete stays as it is"
+    data = again | {"stakes": other, "certified": [None] * 3}
+    report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(data)))
+    assert not report["ok"] and "a number is used once" in report["message"], report
+
+
+def test_a_study_that_the_theorem_is_not_about_is_not_begun() -> None:
+    with pytest.raises(SurefootError, match="no kind of noise beta"):
+        Study.create("sqlite://", "s", problem().but(noise=Noise("beta")), seed=1)

@@ -214,7 +214,8 @@ class Record:
     def _opened(self, event: Event, data: Data) -> None:
         runs = not (self.paused or self.stopped) and self.free
         need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
-        numbers = [*data["dose"], *(x for row in data["stakes"] for x in row or () if x is not None)]
+        staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
+        numbers = [*data["dose"], *data["safe"], *(x for x in staked if x is not None)]
         whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
         need(whole and {len(x) for x in data.values()} == {self.theorem.d}, "it does not say what every arm is given")
         blocks = bool(self.setup.get("blocks"))
@@ -238,8 +239,9 @@ class Record:
         subject, given = data["id"], self.find(data["id"])
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
         need("effect" in data or "harm" in data, subject, "tells nothing")
+        late = given.closed  # the assignment had been withdrawn
         self._put(subject, given, data, {}, event.reason is not None)
-        if given.closed and self.complete(subject):  # a late reading of an assignment that had been withdrawn
+        if late and self.complete(subject):
             self.changed = event.seq
             self.again(given)
 
@@ -621,8 +623,8 @@ class Kind:
     readings are brought to [0, 1], where bets on binary ones hold for them."""
 
     def __init__(self, noise: Data, arms: int, units: bool):
-        kind = fields(noise, {"kind", *NOISES.get(noise["kind"], ())})["kind"]
-        need(kind in NOISES, "there is no kind of noise", kind)
+        need(noise["kind"] in NOISES, "there is no kind of noise", noise["kind"])
+        kind = fields(noise, {"kind", *NOISES[noise["kind"]]})["kind"]
         bounded, coin, self.counts = (kind == name for name in ("bounded", "bernoulli", "poisson"))
         self.whole, self.binary = coin or self.counts, coin or (bounded and units)
         low, high = (noise["low"], noise["high"]) if bounded else (0, 1) if coin else (0 if self.counts else -INF, INF)
