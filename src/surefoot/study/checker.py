@@ -35,7 +35,7 @@ VERSION = 2  # of the rows and payloads that this reads
 MOST = 10_000_000  # assignments in one cohort
 NAN, INF = math.nan, math.inf
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
-TOLD = (*READINGS, "dose", "n", *SPREADS)  # of a subject; the last three of a block
+TOLD = (*READINGS, "dose", "n", *SPREADS)  # of a subject; the last three of a block alone
 
 # All that may stand in an event, by its kind: what nobody reads could say anything
 FIELDS = {kind: frozenset(names.split()) for kind, names in {
@@ -170,7 +170,7 @@ class Record:
         self.seq, self.hash, self.name = 0, ORIGIN, ""
         self.setup: Data = {}  # the first event
         self.cohorts: list[Given] = []
-        self.told = {key: array("d", [NAN]) for key in TOLD}  # by subject, from 1 on; a dose that was not the assigned
+        self.told = {key: array("d", [NAN]) for key in TOLD[:3]}  # by subject, from 1 on; a dose: not the assigned one
         self.effect, self.harm = self.told["effect"], self.told["harm"]
         self.done = 0  # so many cohorts are evidence, one after the other
         self.changed = 0  # the last event that changed what was told
@@ -189,7 +189,7 @@ class Record:
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
-        need(data.keys() <= FIELDS[kind], "it holds what is not known here:", *(data if len(data) < 20 else ()))
+        need(data.keys() <= FIELDS[kind], "it holds what is not known here")
         if handle := getattr(self, f"_{kind}", None):
             handle(event, data)
         if kind not in ("told", "opened"):
@@ -206,6 +206,7 @@ class Record:
         late = 100 if self.theorem.UNITS else 1  # the paper's stages are decided on as a whole
         whole = type(self.seed) is int and type(self.pipeline) is int and 1 <= self.pipeline <= late
         need(whole and set(data["plausible"] or ()) <= set(READINGS), "the first event has settings that cannot be")
+        self.told |= {key: array("d", [NAN]) for key in TOLD[3:] if data.get("blocks")}
         self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
         worst = [self.theorem.effect.ends[0], self.theorem.harm.ends[1]]
         counts = data["voids"] == "worst" and data["worst"] == worst
@@ -257,26 +258,25 @@ class Record:
 
     def _put(self, subject: int, given: Given, data: Data, was: Data, confirmed: bool) -> None:
         """Put down what is told of a subject for the first time, or corrected from what it `was`, if it may be."""
-        new, known = {key: x for key, x in data.items() if key in self.told}, self.reading(subject)
+        new, known = {key: x for key, x in data.items() if key in TOLD}, self.reading(subject)
         same = was == {key: x for key, x in known.items() if key in new}
         need(same, subject, "was told before, or not what the correction says")
-        need(given.blocks or not new.keys() & {"n", *SPREADS}, subject, "is no block")
         for key, x in new.items():
-            need(finite(x) and (key != "n" or type(x) is int), subject, "has a", key, "that is no such number")
+            need(finite(x) and key in self.told, subject, "has a", key, "that cannot be")
             self.told[key][subject] = x
         n = self.told["n"][subject] if given.blocks else 1
-        need(n >= 1, subject, "is a block: it needs an n of at least 1")
-        for key, spread, kind in zip(READINGS, SPREADS, self.theorem.kinds, strict=True):
-            need(kind.possible(self.told[key][subject], n), subject, "has an", key, "that cannot be")
-            if given.blocks:
-                varies, asked = self.told[spread][subject], self.squares and key in new
-                need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
+        need(n >= 1 and type(new.get("n", 1)) is int, subject, "is a block: it needs an n of at least 1")
+        for key, spread in zip(READINGS, SPREADS, strict=True) if given.blocks else ():
+            varies, asked = self.told[spread][subject], self.squares and key in new
+            need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
+        for values, kind in ((self.effect, self.theorem.effect), (self.harm, self.theorem.harm)):
+            need(kind.possible(values[subject], n), subject, "has a reading that cannot be")
         need(self.harm[subject] == self.harm[subject], subject, "has no harm")
         need(confirmed or self.plausible(new, n), subject, "is not plausible, and nobody confirmed it")
-        if new.get("dose") == given.dose[given.arm(subject)]:
+        if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
             self.told["dose"][subject] = NAN
         given.harms -= "harm" not in known
-        given.left -= self.complete(subject) and not known.keys() >= set(READINGS)
+        given.left -= "effect" in new and "effect" not in known
         self.settle()
 
     def _voided(self, event: Event, data: Data) -> None:
@@ -338,6 +338,8 @@ class Record:
         need(type(subject) is int and 1 <= subject < len(self.harm), subject, "has not been assigned")
         if subject in self.later:
             return self.later[subject]
+        if subject >= self.cohorts[-1].first:
+            return self.cohorts[-1]
         return self.cohorts[bisect_right(self.cohorts, subject, key=lambda given: given.first) - 1]
 
     def reading(self, subject: int) -> Data:
@@ -350,26 +352,22 @@ class Record:
             found["dose"] = given.dose[given.arm(subject)]
         return found
 
-    def given_other(self, subject: int) -> bool:
-        """Whether the dose given was not the one assigned."""
-        return self.told["dose"][subject] == self.told["dose"][subject]
-
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
 
     def plausible(self, new: Data, n: float = 1) -> bool:
         """Whether a reading, or the mean of a block, is in the range in which readings are expected."""
-        ranges = self.setup["plausible"] or {}
-        return all(low <= new[key] / n <= high for key, (low, high) in ranges.items() if key in new)
+        ranges = self.setup["plausible"]
+        return not ranges or all(low <= new[key] / n <= high for key, (low, high) in ranges.items() if key in new)
 
     def sums(self, given: Given, harms: bool = False) -> Sums:
         """What came back of a cohort, summed exactly, so that the order in which it came does not matter; or, where its
         effects are awaited, its `harms` alone."""
         lists: dict[tuple[int, float], list[int]] = {}
-        found = Sums()
+        found, doses = Sums(), self.told["dose"]
         for subject, arm in given.subjects():
             if self.complete(subject) or (harms and self.harm[subject] == self.harm[subject]):
-                dose = self.told["dose"][subject] if self.given_other(subject) else given.dose[arm]
+                dose = doses[subject] if doses[subject] == doses[subject] else given.dose[arm]
                 lists.setdefault((arm, dose), []).append(subject)
         for at, subjects in lists.items():
             sizes = [int(self.told["n"][s]) for s in subjects] if given.blocks else [1] * len(subjects)
@@ -377,12 +375,11 @@ class Record:
             for key, spread in zip(READINGS, SPREADS, strict=True):
                 values = [0.0 if harms and key == "effect" else self.told[key][s] for s in subjects]
                 totals.append(math.fsum(values))
-                inside = [self.told[spread][s] for s in subjects if self.told[spread][s] == self.told[spread][s]]
-                between = [
-                    m * (x / m - totals[-1] / n) ** 2 for m, x in zip(sizes, values, strict=True) if self.squares
-                ]
-                apart.append(math.fsum(inside + between))
-            found[at] = n, *totals, *(apart if self.squares else ())
+                if self.squares:
+                    inside = [self.told[spread][s] for s in subjects] if given.blocks else []
+                    between = [m * (x / m - totals[-1] / n) ** 2 for m, x in zip(sizes, values, strict=True)]
+                    apart.append(math.fsum(x for x in inside + between if x == x))
+            found[at] = n, *totals, *apart
         return found
 
     # The evidence
@@ -629,7 +626,8 @@ class Kind:
         self.whole, self.binary = coin or self.counts, coin or (bounded and units)
         low, high = (noise["low"], noise["high"]) if bounded else (0, 1) if coin else (0 if self.counts else -INF, INF)
         need(low < high, "readings are between two numbers that rise, not", low, high)
-        self.ends = float(low), float(high)
+        self.ends, hair = (float(low), float(high)), CLOSE * max(abs(x) for x in (low, high, 0) if math.isfinite(x))
+        self.least, self.most = low - hair, high + hair
         self.low, self.wide = (self.ends[0], self.ends[1] - self.ends[0]) if bounded and units else (0.0, 1.0)
         self.guessed, self.varying = kind == "gaussian-guess", noise.get("spread") is True  # how they vary is bet on
         self.sigma: float = 0.5 * (high - low) / self.wide if bounded or coin else noise[NOISES[kind][0]]
@@ -640,8 +638,7 @@ class Kind:
 
     def possible(self, total: float, n: float) -> bool:
         """Whether n readings can have this sum (nan: it is not known yet)."""
-        (low, high), hair = self.ends, CLOSE * max(abs(x) for x in (*self.ends, 0.0) if math.isfinite(x))
-        fits = n * (low - hair) <= total <= n * (high + hair) and not (self.whole and total % 1)
+        fits = n * self.least <= total <= n * self.most and not (self.whole and total % 1)
         return fits or total != total
 
     def learn(self, arm: int, n: float, square: float, goal: float) -> None:
