@@ -216,7 +216,7 @@ def test_a_cohort_is_not_withdrawn_at_will() -> None:
 def test_a_cohort_without_end_is_an_answer_not_a_crash() -> None:
     events, _ = half()
     opened = next(k for k, e in enumerate(events) if e.kind == "opened")
-    for n in (10**12, 10**400, -1, 1.5, None):
+    for n in (10**12, 10**400, -1, 1.5, None, True):
         data = events[opened].data
         data["n"][0] = n
         assert not check(chained(events[: opened + 1], opened, json.dumps(data)))["ok"]
@@ -536,3 +536,20 @@ def test_a_stage_that_does_not_please_is_not_asked_for_again() -> None:
 def test_a_study_that_the_theorem_is_not_about_is_not_begun() -> None:
     with pytest.raises(SurefootError, match="no kind of noise beta"):
         Study.create("sqlite://", "s", problem().but(noise=Noise("beta")), seed=1)
+
+
+def test_a_correction_tells_nothing_for_the_first_time() -> None:
+    """An effect that is told as a correction would be evidence without having been told."""
+    events, _ = half()
+    harm = ("told", {"id": 2, "harm": 0.1}, None)
+    more = {"id": 2, "harm": 0.2, "effect": 5.0, "was": {"harm": 0.1}}
+    assert forged(events, harm, ("corrected", {"id": 2, "harm": 0.2, "was": {"harm": 0.1}}, "typo"))["ok"]
+    for data in (more, {"id": 2, "was": {}}, {"id": 3, "harm": 0.2, "was": {}}, more | {"was": {"harm": 0.1, "n": 1}}):
+        assert not forged(events, harm, ("corrected", data, "typo"))["ok"]
+
+
+def test_a_block_of_nobody_is_none() -> None:
+    p = problem().but(noise=Noise("bounded", 0.0, 1.0), limit=0.5)
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn", blocks=True)
+    for n in (0, 1):
+        assert forged(study.log(), ("told", {"id": 1, "n": n, "effect": 0.0, "harm": 0.0}, None))["ok"] is (n == 1)
