@@ -191,6 +191,8 @@ def test_those_who_dropped_out_count_as_a_reading_that_can_be() -> None:
     assert forged(events, void, ("resumed", {"voids": lift}, "on"))["ok"]
     for harm in ("-1e999", '"0"', "NaN", "null"):
         assert not forged(events, void, ("resumed", f'{{"voids": {{"effect": 0.0, "harm": {harm}}}}}', "on"))["ok"]
+    for more in ({"effect": 0.0, "harm": 1.0, "dose": 0.9}, {"harm": 1.0}, {}):
+        assert not forged(events, void, ("resumed", {"voids": more}, "on"))["ok"]
     again = {"id": 2, "harm": -9.0, "was": {"harm": 1.0}}
     report = forged(events, void, ("resumed", {"voids": lift}, "on"), ("corrected", again, "typo"))
     assert not report["ok"] and "no reading that could be corrected" in report["message"]
@@ -372,6 +374,10 @@ def test_the_arm_that_is_named_is_not_one_that_was_refuted(monkeypatch: Any) -> 
     assert view.unfounded(data) is None
     monkeypatch.setattr(type(view.theorem), "refuted", lambda self, arm, named: True)
     assert "was shown not to be the best" in str(view.unfounded(data | {"out": [None] * 3}))
+    monkeypatch.setattr(type(view.theorem), "refuted", lambda self, arm, named: False)
+    monkeypatch.setattr(type(view.theorem), "out", lambda self, arm, named=None: True)
+    assert view.unfounded(data | {"out": [None, 1, 1]}) is None, "the others were out after the first cohort"
+    assert "was shown not to be the best" in str(view.unfounded(data | {"out": [1, 1, 1]})), "and so was this one"
 
 
 def test_a_correction_after_the_end_is_concluded_anew() -> None:
