@@ -495,9 +495,10 @@ def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
 
 def test_an_ending_is_one_of_those_there_are() -> None:
     events, _ = half()
-    for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None)):
+    for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None), ("best-arm", None)):
         ending = {"ending": kind, "winner": winner, "standing": [], "out": [None] * 3, "safe": []}
         assert not forged(events, ("ended", ending, None))["ok"]
+    assert forged(events, ("ended", ending | {"withheld": "harm at the start dose of A"}, None))["ok"]
 
 
 def test_an_event_of_another_format_is_not_guessed_at() -> None:
