@@ -272,6 +272,7 @@ def test_refuses_doses_beyond_the_largest_and_between_levels() -> None:
     p = Problem((arm, replace(arm, name="B")), 1.0, "linear", Noise("gaussian", 1.0))
     theorem = THEOREMS["safebai-linear/1"](plain(p), {})
     assert "levels" in str(theorem.refusal(0, 0.4))
+    assert theorem.refusal(0, 0.05) is not None and theorem.refusal(0, 0.05, free=True) is None, "low, and none of them"
     assert "largest" in str(theorem.refusal(0, 1.1))
     assert "largest" in str(theorem.refusal(0, math.nan))
     assert theorem.refusal(0, 0.1) is None, "the start dose is known to be safe"
