@@ -426,8 +426,8 @@ def test_no_point_of_a_cell_has_less_wealth_than_the_cell(noise: dict[str, Any],
 @pytest.mark.parametrize("signals", ["any", "independent"])
 @pytest.mark.parametrize("binary", [False, True])
 def test_no_bar_of_a_cell_has_less_wealth_than_the_cell(signals: str, binary: bool) -> None:
-    """The same for lines, Lemmas 4 and 5, along a study: over its cells and at bars in them. Binary effects have a larger
-    sigma in a cell, which makes losses smaller too: there it is looked at where wealth is not below 1."""
+    """The same for lines, Lemmas 4 and 5, along a study: over its cells and at bars in them. Of binary effects
+    sigma is larger in a cell, which makes losses smaller too: there it is looked at where wealth is not below 1."""
     design, rng = SurefootLinear(), random.Random(2)
     p = problem(binary=binary, signals=signals, tolerance=0.1)
     theorem: Any = THEOREMS[theorem_of(design)](plain(p), {})
