@@ -447,3 +447,13 @@ def test_readings_at_an_angle_have_their_least_in_between() -> None:
     found = theorem.cone(0.2, 0.8, 1.0, -1.0), theorem.cone(0.2, 0.8, -1.0, 1.0)
     points = [[theorem.cone(u, u, y, -y) for u in np.linspace(0.2, 0.8, 601)] for y in (1.0, -1.0)]
     assert found == pytest.approx([min(x) for x in points])
+
+
+def test_stages_that_went_back_and_forth_pause_the_study() -> None:
+    """After corrections that undo each other the design counts pulls of a stage that it had left, and the checker does
+    not: once that was an exception out of `tell`, and no reading could be told any more."""
+    p = problem("monotonic", sigma=0.1, tolerance=0.2)
+    study = Study.create("sqlite://", "s", p, "safebai-monotonic", seed=102, watch="warn", lift="anyone")
+    lively(study, subjects(p, 102), 102, 80)
+    pause = next(e for e in study.log() if e.kind == "paused")
+    assert pause.data["by"] == "checker" and "a number is used once" in str(pause.reason) and study.verify()["ok"]

@@ -431,7 +431,10 @@ class Record:
     def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
         """Why a cohort may not be released now; None where it may."""
         theorem, last = self.ahead(), self.cohorts[-1].seq if self.cohorts else 0
-        theorem.publish(dose, stakes, anew=self.changed > last)
+        try:
+            theorem.publish(dose, stakes, anew=self.changed > last)
+        except Broken as error:
+            return str(error)
         return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
 
     def unfounded(self, ending: Data) -> str | None:
@@ -823,13 +826,14 @@ class Staged(Theorem):
         need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
         numbers = staked[1::2]
         need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
-        first, old = min(numbers, default=INF), self.stages
-        self.stages = {  # of a stage that was begun anew nothing is kept
+        first = min(numbers, default=INF)
+        kept = {  # of a stage that was begun anew nothing is
             (number, arm): x
-            for (number, arm), x in old.items()
+            for (number, arm), x in self.stages.items()
             if (x.n == x.want and number < first) or (stakes[arm] == [x.want, number] and x.dose == dose[arm])
         }
-        need(anew or len(self.stages) == len(old), "a number is used once, and a stage goes on to its end")
+        need(anew or len(kept) == len(self.stages), "a number is used once, and a stage goes on to its end")
+        self.stages = kept
 
     def take(self, given: Given, came: Sums | None = None) -> None:
         if not given.withdrawn:  # a stage is whole or nothing
