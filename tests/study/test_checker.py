@@ -453,7 +453,8 @@ def test_stages_that_went_back_and_forth_pause_the_study() -> None:
     """After corrections that undo each other the design counts pulls of a stage that it had left, and the checker does
     not: once that was an exception out of `tell`, and no reading could be told any more."""
     p = problem("monotonic", sigma=0.1, tolerance=0.2)
-    study = Study.create("sqlite://", "s", p, "safebai-monotonic", seed=102, watch="warn", lift="anyone")
+    design = make("safebai-monotonic", unit=1.0)
+    study = Study.create("sqlite://", "s", p, design, seed=102, watch="warn", lift="anyone")
     lively(study, subjects(p, 102), 102, 80)
     pause = next(e for e in study.log() if e.kind == "paused")
     assert pause.data["by"] == "checker" and "a number is used once" in str(pause.reason) and study.verify()["ok"]
