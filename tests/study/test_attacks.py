@@ -415,6 +415,8 @@ def test_no_more_cohorts_are_under_way_than_was_said() -> None:
         more = events[1].data | {"certified": [None] * 3}
         assert forged(events, *harms)["ok"] and not forged(events, *harms[1:], ("opened", more, None))["ok"]
         assert forged(events, *harms, ("opened", more, None))["ok"] == (pipeline == 2)
+        late = ("told", {"id": 1, "effect": 0.1}, None)
+        assert not forged(events, harms[0], late, *harms[1:-1], ("opened", more, None))["ok"], "one harm is missing"
 
 
 def with_problem(**changes: Any) -> list[Event]:

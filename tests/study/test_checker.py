@@ -458,3 +458,11 @@ def test_stages_that_went_back_and_forth_pause_the_study() -> None:
     lively(study, subjects(p, 102), 102, 80)
     pause = next(e for e in study.log() if e.kind == "paused")
     assert pause.data["by"] == "checker" and "a number is used once" in str(pause.reason) and study.verify()["ok"]
+
+
+def test_a_quarter_of_the_stake_is_on_one_size_for_all_arms(monkeypatch: Any) -> None:
+    """Lemma 5: three quarters of what is bet apart are left where that bet is lost, and no more."""
+    theorem: Any = THEOREMS["surefoot-linear/3"](plain(problem()), {})
+    monkeypatch.setattr(theorem, "logs", lambda *_: (0.0, 0.0))
+    monkeypatch.setattr(theorem, "sides", lambda *_: (-1e6, -1e6))
+    assert theorem.wealth(0, 0.5, 0.5, None) == pytest.approx(math.log(0.75))
