@@ -28,8 +28,7 @@ def make_problem(shape: str, kind: str = "gaussian") -> Problem:
 def opened(record: Record, dose: list[float], n: list[int]) -> Given:
     given = Given(len(record.cohorts) + 1, len(record.harm), {"dose": dose, "n": n}, 7)
     record.cohorts.append(given)
-    for values in (record.effect, record.harm):
-        values.extend([math.nan] * given.size)
+    record.add_subjects(given.size)
     return given
 
 

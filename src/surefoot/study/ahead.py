@@ -81,7 +81,7 @@ def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
         means = []
         for values in (view.effect, view.harm):
             seen = [s for s, i in cohort.subjects() if i == arm and values[s] == values[s]]
-            many = sum(view.block[s]["n"] if s in view.block else 1 for s in seen)
+            many = sum(view.reading(s).get("n", 1) for s in seen)
             means.append(math.fsum(values[s] for s in seen) / many if seen else math.nan)
         if not math.isnan(sum(means)):
             return means[0], means[1]

@@ -280,11 +280,12 @@ def _deviations(view: View) -> list[dict[str, Any]]:
                 said = f"not certified by the corrected evidence: {no}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
         for subject, arm in given.subjects() if given.blocks else ():
-            if (came := view.block.get(subject, {}).get("n", 0)) > MANY * given.n[arm]:
+            if (came := view.reading(subject).get("n", 0)) > MANY * given.n[arm]:
                 said = f"{came:,} subjects were told as a block of {given.n[arm]:,}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
-        for subject, arm in given.subjects() if view.other else ():
-            if (dose := view.other.get(subject)) is not None:
+        for subject, arm in given.subjects():
+            dose = view.told["dose"][subject]
+            if dose == dose:  # another than the one assigned
                 no = theorem.refusal(arm, dose, free=True)
                 said = f"given instead of {g(view.problem.arms[arm].said(given.dose[arm]))}; "
                 said += f"not certified: {no}" if no else "certified too"

@@ -20,7 +20,7 @@ from ..designs.base import Cohort
 from ..designs.compose import POLICIES, Composed
 from ..problem import Problem, SurefootError, choice, number
 from ..registry import Registry, a_class
-from .checker import THEOREMS, Theorem
+from .checker import THEOREMS, Broken, Theorem
 
 CHECKERS: Registry[type[Theorem]] = Registry("checkers", {}, a_class(Theorem), "theorem")
 CHECKERS.known = THEOREMS  # the very ones that the checker looks at
@@ -116,6 +116,10 @@ def setup(
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
             f"for a live study of this shape use {' or '.join(live(problem.shape))}"
         )
+    try:
+        THEOREMS[theorem_of(design)](plain(problem), design.options)
+    except Broken as error:
+        raise SurefootError(f"{design.name} cannot run this problem live: {error}") from None
     effect, harm = (noise.worst for noise in problem.noises)
     worst = [effect[0], harm[1]] if effect and harm and not blocks else None
     return {

@@ -11,9 +11,7 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 
 from ..problem import SurefootError
-from .checker import ORIGIN, Event
-
-VERSION = 2  # of the rows and payloads that this code writes, and the only one that it reads
+from .checker import ORIGIN, VERSION, Event
 
 Payload = Mapping[str, Any]
 

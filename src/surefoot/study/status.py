@@ -56,8 +56,8 @@ def awaiting(view: View) -> list[Assignment]:
     for given in view.cohorts:
         for subject, arm in given.subjects() if given.left else ():
             if view.harm[subject] == view.harm[subject] and not view.complete(subject):
-                dose = view.problem.arms[arm].said(view.other.get(subject, given.dose[arm]))
-                many = int(view.block[subject]["n"]) if given.blocks else 1
+                told = view.reading(subject)
+                dose, many = view.problem.arms[arm].said(told["dose"]), told.get("n", 1)
                 id, name = view.identify(subject), view.problem.names[arm]
                 found.append(Assignment(id, subject, name, dose, "its effect is due", many))
     return found
