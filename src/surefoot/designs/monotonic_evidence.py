@@ -208,17 +208,18 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         )
 
     def against(self, state: MonotonicState) -> Array:
-        """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted
-        at least what refuted it. 0 where the arm that was bet on most does not seem to be better."""
-        xp, s, goal = array_namespace(state.at), state, goal_of(state.problem)
+        """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted,
+        what refuted it. 0 where the arm that was bet on most does not seem to be better."""
+        xp, s = array_namespace(state.at), state
         leader = xp.argmax(s.total[..., ABOVE][..., 0], axis=1)
         low, high = mean(s.total[..., BELOW]), pick(mean(s.total[..., ABOVE]), leader)
-        pairs = Chosen((low < high) & (xp.arange(low.shape[1], device=device(low)) != leader[:, None]))
-        known = xp.where(s.standing == REFUTED, goal, xp.zeros_like(low))
+        others = xp.arange(low.shape[1], device=device(low)) != leader[:, None]
+        pairs = Chosen((low < high) & others & (s.standing == ACTIVE))
+        out = xp.where(s.standing == REFUTED, goal_of(s.problem), xp.zeros_like(low))
         if pairs.count == 0:
-            return known
+            return out
         _, cell = least(s, pairs, leader, between(pairs, low, high), 0.0, lambda found, cell: cell < found)
-        return xp.maximum(known, pairs.spread(xp.min(cell, axis=1), 0.0))
+        return pairs.put(out, xp.maximum(xp.min(cell, axis=1), 0.0))
 
     def seems(self, state: MonotonicState) -> Estimates | None:
         return seems(state)
@@ -290,9 +291,8 @@ def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> Monotoni
         doses = xp.concat([doses, xp.full((*doses.shape[:2], MORE), xp.inf, dtype=at.dtype, device=device(at))], axis=2)
         more = xp.zeros((*doses.shape[:2], MORE, WIDTH), dtype=at.dtype, device=device(at))
         at, mine = xp.concat([at, more], axis=2), news.rows(doses)
-    here = mine == dose[:, None]
-    place = xp.where(xp.any(here, axis=1), xp.argmax(xp.astype(here, xp.int8), axis=1), xp.argmax(mine, axis=1))
-    spot = Chosen(xp.arange(doses.shape[2], device=device(at)) == news.spread(place, -1)[..., None])
+    here = (mine == dose[:, None]) | xp.isinf(mine)  # at the first of these: all after it are free
+    spot = news.within(xp.argmax(xp.astype(here, xp.int8), axis=1), doses.shape[2])
     at, doses = spot.put(at, spot.rows(at) + new), spot.put(doses, dose)
     return replace(s, doses=doses, at=at, total=news.put(s.total, news.rows(s.total) + new))
 
