@@ -6,10 +6,24 @@ import math
 from functools import cached_property
 from typing import Any
 
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+import array_api_compat
+import numpy as np
+from array_api_compat import is_torch_array
 
 Array = Any  # an array of any array-API namespace
-BLOCK = 1024  # entries that are worked on together where what they need for it should stay in a core's cache
+NUMPY = np.ndarray, np.generic
+BLOCK = 512  # entries that are worked on together where what they need for it should stay in a core's cache
+
+
+def array_namespace(x: Array) -> Any:
+    """The namespace of an array. NumPy's is NumPy itself, which keeps to the standard: what array_api_compat puts
+    around it, and its lookup, take longer than to add two small arrays."""
+    return np if isinstance(x, NUMPY) else array_api_compat.array_namespace(x)
+
+
+def device(x: Array) -> Any:
+    """Where an array lives."""
+    return "cpu" if isinstance(x, NUMPY) else array_api_compat.device(x)
 
 
 def like(x: Array, values: Any) -> Array:
@@ -24,6 +38,15 @@ def pick(x: Array, index: Array) -> Array:
     return xp.take(xp.reshape(x, (-1,)), place)[:, None]
 
 
+def along(x: Array, index: Array) -> Array:
+    """x[i, index[i, j]] for every row i: entries, or rows of them, along the second axis. Many times faster than the
+    standard's `take_along_axis`."""
+    xp, (many, width) = array_namespace(x), x.shape[:2]
+    place = xp.arange(many, device=device(index))[:, None] * width + index
+    found = xp.take(xp.reshape(x, (-1, *x.shape[2:])), xp.reshape(place, (-1,)), axis=0)
+    return xp.reshape(found, (*index.shape, *x.shape[2:]))
+
+
 def scatter(where: Array, values: Array) -> Array:
     """An array like `where` that holds `values`, one for every true entry in order, and anything elsewhere."""
     xp = array_namespace(where)
@@ -34,7 +57,7 @@ def scatter(where: Array, values: Array) -> Array:
 
 
 class Chosen:
-    """Some entries of an array of this `shape`: taken out of such arrays, or rows of entries, in order, and put back."""
+    """Some entries of an array of a `shape`: taken out of such arrays, or rows of entries, in order, and put back."""
 
     def __init__(self, mask: Array) -> None:
         xp = array_namespace(mask)
@@ -69,7 +92,7 @@ class Chosen:
         xp = array_namespace(x)
         if self.count == math.prod(self.shape):
             return xp.reshape(values, x.shape)
-        if is_numpy_array(x) or is_torch_array(x):  # not in the standard, and several times faster
+        if isinstance(x, np.ndarray) or is_torch_array(x):  # not in the standard, and several times faster
             new = xp.asarray(self._flat(x), copy=True)
             new[self.index] = values
             return xp.reshape(new, x.shape)
@@ -124,7 +147,7 @@ def clip(x: Array, low: Array, high: Array) -> Array:
 def blocks(x: Array) -> list[slice]:
     """The parts of x's first axis to be worked on together: all of it on a device."""
     many = x.shape[0]
-    size = BLOCK if is_numpy_array(x) else max(many, 1)
+    size = BLOCK if isinstance(x, np.ndarray) else max(many, 1)
     return [slice(i, i + size) for i in range(0, many, size)]
 
 

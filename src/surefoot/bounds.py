@@ -15,9 +15,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from .arrays import Array, like
+from .arrays import Array, array_namespace, like
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
 
-from .arrays import Array, floats, like
+from .arrays import Array, array_namespace, device, floats, like
 from .designs.base import ALL_STOPPED, RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
 from .problem import Problem

@@ -23,9 +23,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import is_array_api_obj
 
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from .recommend import Estimates, Recommendation, chances, supported, worth

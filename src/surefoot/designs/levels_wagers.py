@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array, like, put, rows
+from ..arrays import Array, array_namespace, like, put, rows
 from ..bounds import Mixture, added, atoms, log_sum
 from ..noise import Noise, Unknown
 

@@ -14,9 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, Chosen, blocks, clip, first, floats, last, like
+from ..arrays import Array, Chosen, array_namespace, blocks, clip, device, first, floats, last, like
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .recommend import Estimates
@@ -83,9 +81,9 @@ def remember(
         these = Arms(*(x[part] for x in arms))
         now.append(keep(p, last(old[part, ...]), last(new[part, :]), dose[part], these))
         found.append(estimate(p, now[-1], last(at[part, :]), these))
-    return came.put(known, xp.concat([first(x) for x in now])), Guess(
-        *(came.put(x, xp.concat([first(y) for y in parts])) for x, *parts in zip(vars(before).values(), *found))
-    )
+    fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
+    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])) for x, parts in fields))
+    return came.put(known, xp.concat([first(x) for x in now])), guess
 
 
 def guess(p: Problem, known: Array, place: Array) -> Guess:
@@ -143,9 +141,8 @@ def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ..
     there = xp.where(there > high, 0.5 * (one + high), xp.where(there < low, 0.5 * (one + low), there))
     value = within(p, doses, there, mean[0, :] + slope[0, :] * (there - one))
     mean, error, slope, count = (xp.stack(x) for x in zip(*found, strict=True))
-    return (
-        mean[:, 1, :], mean[:, 0, :], error[:, 1, :], error[:, 0, :], slope[:, 1, :], slope[:, 0, :], count, there, value,
-    )  # fmt: skip
+    both = (x[:, reading, :] for x in (mean, error, slope) for reading in (1, 0))
+    return *both, count, there, value
 
 
 def by_dose(p: Problem, known: Array) -> Doses:
@@ -227,16 +224,16 @@ def at_place(p: Problem, doses: Doses, at: Array, arms: Arms) -> tuple[Array, Ar
     return mean, xp.minimum(error, like(at, [[noise.scale] for noise in p.noises])), slope, count
 
 
-def lines(
-    p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice(0, 2)
-) -> tuple[Array, Array, Array]:
+def lines(p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice(0, 2)) -> tuple[Array, Array, Array]:
     """Of these readings: mean at the place, its error (infinite where nothing is known) and slope, (readings, arms)."""
     xp, y, K, zero = array_namespace(seen.off), doses.mean[which, ...], arms.lipschitz, 0.0 * arms.lipschitz
     expected, least, most = (xp.stack(x)[which, :] for x in ((zero, RISE * K), (zero, 0.05 * K), (zero + xp.inf, K)))
     slope = clip((xp.sum(seen.weight * y, axis=1) + seen.firm * expected) / seen.lever, least, most)
     sure = 1 / (doses.var[which, ...] + ((BEND * slope) ** 2)[:, None, :] * seen.square)
     there = (y - slope[:, None, :] * seen.off) * sure
-    (own, mine), (rest, theirs) = ((xp.sum(sure * x, axis=1), xp.sum(there * x, axis=1)) for x in (seen.local, seen.far))
+    (own, mine), (rest, theirs) = (
+        (xp.sum(sure * x, axis=1), xp.sum(there * x, axis=1)) for x in (seen.local, seen.far)
+    )
     own_var, var = (1 / xp.maximum(x, 1e-300) for x in (own, rest))
     mine, theirs = mine * own_var, theirs * var
     odd = xp.maximum((mine - theirs) ** 2 - seen.few * (own_var + var), 0.0)

@@ -17,9 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, Chosen, like, pick, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, like, pick, put, rows
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem

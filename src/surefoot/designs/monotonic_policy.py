@@ -14,9 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, Chosen, floats, like, pick, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick, put, rows
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, device, like
 from ..problem import Problem
 from .base import ACTIVE, ALL_STOPPED, BEATEN, BEST_ARM, REFUTED, RUNNING, STOPPED, WITHIN_TOLERANCE, S, State
 

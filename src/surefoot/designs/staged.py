@@ -6,9 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array
+from ..arrays import Array, array_namespace
 from ..problem import Problem, number
 from .base import RUNNING, Cohort, Design, Outcome, State, select
 
