@@ -90,14 +90,13 @@ class Chosen:
     def put(self, x: Array, values: Array) -> Array:
         """`x` with these values there."""
         xp = array_namespace(x)
-        if self.count == math.prod(self.shape):
-            return xp.reshape(values, x.shape)
+        if self.count in (0, math.prod(self.shape)):
+            return xp.reshape(values, x.shape) if self.count else x
         if isinstance(x, np.ndarray) or is_torch_array(x):  # not in the standard, and several times faster
             new = xp.asarray(self._flat(x), copy=True)
             new[self.index] = values
             return xp.reshape(new, x.shape)
-        both = xp.concat([self._flat(x), values])
-        return xp.reshape(xp.take(both, self.back, axis=0), x.shape) if self.count else x
+        return xp.reshape(xp.take(xp.concat([self._flat(x), values]), self.back, axis=0), x.shape)
 
     def _flat(self, x: Array) -> Array:
         return array_namespace(x).reshape(x, (-1, *x.shape[len(self.shape) :]))

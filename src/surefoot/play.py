@@ -245,9 +245,9 @@ class Table:
     def count(self, cohort: Cohort, harm: Array) -> None:
         """Pulls by dose range, and those above the limit."""
         xp, p, b = array_namespace(harm), self.job.problem, self.batch
-        beyond = [xp.where(cohort.dose >= edge, cohort.n, 0) for edge in self.edges]
+        beyond = [xp.astype(cohort.dose >= edge, xp.int64) * cohort.n for edge in self.edges]
         self.counts = self.counts + xp.stack([xp.sum(n, axis=0) for n in (cohort.n, *beyond)])
-        over = xp.where(harm > p.limit + hair(p.limit), cohort.n, 0)
+        over = xp.astype(harm > p.limit + hair(p.limit), xp.int64) * cohort.n
         if bool(xp.any(over > 0)):
             unsafe = xp.where(self.job.scenario.unsafe(p, cohort.dose, harm), cohort.n, 0)
             excess = xp.sum(xp.astype(over, xp.float64) * (harm - p.limit), axis=1)

@@ -226,7 +226,9 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
     xp = array_namespace(rows)
 
     def chosen(x: Array, y: Array) -> Array:
-        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y) if x.shape == y.shape else x
+        if x is y or x.shape != y.shape:
+            return x
+        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y)
 
     return _map(chosen, new, old)
 
