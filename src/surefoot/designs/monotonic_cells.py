@@ -85,7 +85,7 @@ def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> A
     xp = array_namespace(x)
     v, w, y = (sums[..., i] for i in range(3))
     if exact:
-        return noise.mixture(y + 0.0 * x, w + 0.0 * x, v + 0.0 * x, x, above, GAP)
+        return noise.mixture(y, w, v, x, above, GAP)
     m = y / xp.where(w > 0, w, 1.0)
     off = xp.maximum(m - x if above else x - m, 0.0)
     if noise.binary:

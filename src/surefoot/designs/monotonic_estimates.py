@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..arrays import Array, Chosen, array_namespace, blocks, clip, device, first, floats, last, like
+from ..arrays import Array, Chosen, along, array_namespace, blocks, clip, device, first, floats, last, like
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .recommend import Estimates
@@ -26,6 +26,7 @@ ODD = 12.0  # squared errors by which other doses may say something else and sti
 FEW = 8.0  # say so, twice as much for so many: one odd pull must not outvote millions beside it
 NEAR = 1.0  # pulls are near where harm can change by less than what is left to limit + slack
 DOSES, TOGETHER = 24, 0.1  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+TINY = 1e-300  # what is known of nothing
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
 
 
@@ -45,11 +46,14 @@ class Guess:
 
 
 class Arms(NamedTuple):
-    """What is known beforehand of some arms, (arms,)."""
+    """What is known beforehand of some arms, (arms,); and of the slopes of both readings, (2, arms), effect first."""
 
     lipschitz: Array
     start: Array
     largest: Array
+    expected: Array
+    least: Array
+    most: Array
 
 
 class Doses(NamedTuple):
@@ -78,12 +82,12 @@ def remember(
     old, at, dose, arms = came.rows(known), came.rows(place), came.rows(cohort.dose), of_arms(p, known, came.index)
     now, found = [], []
     for part in blocks(dose):
-        these = Arms(*(x[part] for x in arms))
-        now.append(keep(p, last(old[part, ...]), last(new[part, :]), dose[part], these))
-        found.append(estimate(p, now[-1], last(at[part, :]), these))
+        these = Arms(*(x[..., part] for x in arms))
+        now.append(keep(p, old[part, ...], new[part, :], dose[part], these))
+        found.append(estimate(p, last(now[-1]), last(at[part, :]), these))
     fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
     guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])) for x, parts in fields))
-    return came.put(known, xp.concat([first(x) for x in now])), guess
+    return came.put(known, xp.concat(now)), guess
 
 
 def guess(p: Problem, known: Array, place: Array) -> Guess:
@@ -97,31 +101,37 @@ def guess(p: Problem, known: Array, place: Array) -> Guess:
 
 def of_arms(p: Problem, x: Array, index: Array) -> Arms:
     """Of these (trial, arm), in the namespace of x."""
-    arm = index % len(p.arms)
-    return Arms(*(array_namespace(x).take(like(x, y), arm) for y in (p.lipschitz, p.starts, p.largest)))
+    xp, arm, K = array_namespace(x), index % len(p.arms), p.lipschitz
+    ends = (xp.take(like(x, y), arm) for y in (K, p.starts, p.largest))
+    slopes = ((0.0, RISE), (0.0, 0.05), (math.inf, 1.0))
+    return Arms(
+        *ends, *(xp.take(like(x, [[of_effect] * len(K), of_harm * K]), arm, axis=1) for of_effect, of_harm in slopes)
+    )
 
 
 def keep(p: Problem, known: Array, new: Array, dose: Array, arms: Arms) -> Array:
-    """With `new` pulls, (4, arms), at a `dose`, added to those at nearly the same one or in place of what tells least
-    by now. `known` is (DOSES, 4, arms)."""
-    xp, many = array_namespace(known), dose.shape[0]
-    n = known[:, 0, :]
-    at, used = known[:, 1, :] / xp.maximum(n, 1.0), n > 0
+    """With `new` pulls, (arms, 4), at a `dose`, added to those at nearly the same one or in place of what tells least
+    by now. `known` is (arms, DOSES, 4)."""
+    xp, n, many = array_namespace(known), last(known[..., 0]), dose.shape[0]
+    at, used = last(known[..., 1]) / xp.maximum(n, 1.0), n > 0
     place, full = (xp.sum(xp.astype(x, xp.int64), axis=0) for x in (used & (at < dose), used))
     below = xp.where(place > 0, dose - row(at, xp.maximum(place - 1, 0)), xp.inf)
     above = xp.where(place < full, row(at, xp.minimum(place, DOSES - 1)) - dose, xp.inf)
     close = xp.minimum(below, above) <= TOGETHER * (p.ceiling - p.limit) / arms.lipschitz
     tells = n / xp.maximum((at - dose) ** 2, 1e-200)
     out = xp.where(full < DOSES, full, which_row(tells <= xp.min(tells, axis=0), earliest=True) - 1)
-    out = xp.where(close, xp.where(below <= above, place - 1, place), out)
-    to = xp.where(close, out, xp.where(out < place, place - 1, place))
-    j = xp.arange(DOSES, device=device(known))[:, None]
-    moves = xp.astype((j >= out) & (j < to), xp.int64) - xp.astype((j > to) & (j <= out), xp.int64)
-    each = xp.arange(4 * many, device=device(known))
-    index = (4 * many * (j + moves))[:, None, :] + xp.reshape(each, (4, many))
-    moved = xp.reshape(xp.take(xp.reshape(known, (-1,)), xp.reshape(index, (-1,))), known.shape)
-    here = floats(j == to)
-    return moved * (1 - here * floats(~close))[:, None, :] + here[:, None, :] * new
+    to = xp.where(close, xp.where(below <= above, place - 1, place), xp.where(out < place, place - 1, place))
+    known = in_order(known, Chosen(~close), out, to)
+    spot = Chosen.at(xp.arange(many, device=device(to)) * DOSES + to, (many, DOSES))
+    return spot.put(known, new + spot.rows(known) * floats(close)[:, None])
+
+
+def in_order(known: Array, which: Chosen, out: Array, to: Array) -> Array:
+    """Of these arms the doses between `out` and `to` moved by one: over the former, so that the latter is free."""
+    xp, j = array_namespace(known), array_namespace(known).arange(DOSES, device=device(out))
+    out, to = (which.rows(x)[:, None] for x in (out, to))
+    down, up = (xp.astype(x, xp.int64) for x in ((j >= out) & (j < to), (j > to) & (j <= out)))
+    return which.put(known, along(which.rows(known), j + down - up)) if which.count else known
 
 
 def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ...]:
@@ -225,24 +235,20 @@ def at_place(p: Problem, doses: Doses, at: Array, arms: Arms) -> tuple[Array, Ar
 
 
 def lines(p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice(0, 2)) -> tuple[Array, Array, Array]:
-    """Of these readings: mean at the place, its error (infinite where nothing is known) and slope, (readings, arms)."""
-    xp, y, K, zero = array_namespace(seen.off), doses.mean[which, ...], arms.lipschitz, 0.0 * arms.lipschitz
-    expected, least, most = (xp.stack(x)[which, :] for x in ((zero, RISE * K), (zero, 0.05 * K), (zero + xp.inf, K)))
-    slope = clip((xp.sum(seen.weight * y, axis=1) + seen.firm * expected) / seen.lever, least, most)
+    """Of these readings: mean at the place, its error (beyond all bounds where nothing is known) and slope, (readings,
+    arms)."""
+    xp, y = array_namespace(seen.off), doses.mean[which, ...]
+    slope = (xp.sum(seen.weight * y, axis=1) + seen.firm * arms.expected[which, :]) / seen.lever
+    slope = clip(slope, arms.least[which, :], arms.most[which, :])
     sure = 1 / (doses.var[which, ...] + ((BEND * slope) ** 2)[:, None, :] * seen.square)
     there = (y - slope[:, None, :] * seen.off) * sure
-    (own, mine), (rest, theirs) = (
-        (xp.sum(sure * x, axis=1), xp.sum(there * x, axis=1)) for x in (seen.local, seen.far)
-    )
-    own_var, var = (1 / xp.maximum(x, 1e-300) for x in (own, rest))
-    mine, theirs = mine * own_var, theirs * var
-    odd = xp.maximum((mine - theirs) ** 2 - seen.few * (own_var + var), 0.0)
-    rest = xp.where((own > 0) & (rest > 0), 1 / (var + odd), rest)
+    own, rest = (xp.maximum(xp.sum(sure * x, axis=1), TINY) for x in (seen.local, seen.far))
+    mine, theirs = xp.sum(there * seen.local, axis=1) / own, xp.sum(there * seen.far, axis=1) / rest
+    odd = xp.maximum((mine - theirs) ** 2 - seen.few * (1 / own + 1 / rest), 0.0)
+    rest = 1 / (1 / rest + odd)
     total = own + rest
-    known = total > 0
-    mean = (own * mine + rest * theirs) / xp.where(known, total, 1.0)
-    mean = xp.where(known, mean, like(mean, [[0.0], [p.limit - 0.5 * (p.ceiling - p.limit)]])[which, :])
-    return mean, xp.where(known, 1 / xp.sqrt(xp.where(known, total, 1.0)), xp.inf), slope
+    unknown = like(total, [[0.0], [p.limit - 0.5 * (p.ceiling - p.limit)]])[which, :]
+    return xp.where(total > 1e9 * TINY, (own * mine + rest * theirs) / total, unknown), 1 / xp.sqrt(total), slope
 
 
 def crossing(p: Problem, at: Array, harm: Array, rise: Array, arms: Arms) -> Array:

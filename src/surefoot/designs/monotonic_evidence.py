@@ -182,11 +182,13 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, leader, goal))
         no = xp.zeros(which.shape, dtype=xp.bool, device=device(low))
         x = between(pairs, low, high)
-        for exact in (False, True):  # at few levels
+        at = x[:, BETWEEN]
+        for exact in (False, True):  # at few levels; and then itself, at the one of them where its bound is least
             if pairs.count == 0:
                 return no, level
-            hopes = xp.min(sum(sides(s, pairs.index, leader, x[:, BETWEEN], shift, exact)), axis=1) >= goal
-            pairs, x = pairs.among(hopes), rows(x, hopes)
+            total = sum(sides(s, pairs.index, leader, at, shift, exact))
+            hopes = xp.min(total, axis=1) >= goal
+            pairs, x, at = pairs.among(hopes), rows(x, hopes), rows(pick(at, xp.argmin(total, axis=1)), hopes)
         if pairs.count == 0:
             return no, level
         found, cell = least(s, pairs, leader, x, shift, lambda found, cell: (found >= goal) & (cell < goal))
