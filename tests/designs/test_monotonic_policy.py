@@ -200,7 +200,7 @@ def test_what_is_remembered_stays_in_order(pulls: list[tuple[float, int]], arm: 
         was, outcome = known, Outcome(count, 0.5 * count, 0.1 * count)
         known, now = remember(problem, known, place, came, Cohort(doses, count), outcome, now)
         mine, used = known[0, arm], known[0, arm, :, 0] > 0
-        total = total + [n, n * dose, 0.5 * n, 0.1 * n]
+        total += np.array([n, n * dose, 0.5 * n, 0.1 * n])
         assert np.all(used[:-1] >= used[1:]) and np.all(known[0, 1 - arm] == 0)
         assert np.all(np.diff(mine[used, 1] / mine[used, 0]) >= -1e-12)
         if not np.all(was[0, arm, :, 0] > 0):

@@ -67,7 +67,7 @@ def conclude(
         found=found,
         winner=winner,
         ending=ending,
-        standing=out.put(s.standing, xp.where(out.rows(stops), STOPPED, how)),
+        standing=out.put(s.standing, xp.where(out.rows(stops), STOPPED, xp.full_like(out.index, how))),
         out_round=out.put(s.out_round, xp.take(s.rounds, out.index // d)),
         out_by=lost.put(s.out_by, xp.take(leader, lost.index // d)),
         out_upper=lost.put(s.out_upper, lost.rows(upper)),
