@@ -247,7 +247,7 @@ def test_demo_leaves_other_files_alone(run: Any, tmp_path: Path) -> None:
         ),
         (
             "simulate paper-drug --design safebai-monotonic --set unit=big",
-            "unit of safebai-monotonic must be a number; got 'big'",
+            "unit must be a number above 0 or auto; got 'big'",
         ),
         ("simulate paper-drug --delta 2", "delta must be between 0 and 1, both excluded; got 2.0"),
         ("simulate paper-drug --delta nan", "delta must be finite; got nan"),

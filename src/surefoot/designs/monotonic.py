@@ -29,10 +29,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from ..arrays import Array, array_namespace, like
+from ..checks import number_or
 from ..problem import Problem, Shape, choice
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, check_unit, stage, units
+from .staged import Staged, StageState, stage, units
 
 Schedule = Literal["theory", "paper"]
 SAFE, CLIMB, BISECT, BACK, DONE = range(5)
@@ -56,14 +57,14 @@ class SafeBAIMonotonic(Staged[MonotonicState]):
     """Algorithm 2 of the paper. schedule: theory (the default) or paper (a constant, without a guarantee)."""
 
     schedule: Schedule = "theory"
-    unit: float | str = 1.0  # epsilon_l = unit * 2^-l, as in the paper. "auto": sqrt(10) sigma, which is 1 there
+    unit: float | str = "auto"  # epsilon_l = unit * 2^-l. "auto": sqrt(10) sigma, which is 1 in the paper, as it is
 
     name: ClassVar[str] = "safebai-monotonic"
     shape: ClassVar[Shape] = "monotonic"
 
     def __post_init__(self) -> None:
         choice("schedule", self.schedule, get_args(Schedule))
-        check_unit(self.unit)
+        object.__setattr__(self, "unit", number_or("unit", self.unit, "auto"))
 
     @property
     def guarantee(self) -> bool:

@@ -32,9 +32,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from ..arrays import Array
+from ..checks import number_or
 from ..problem import Problem, SurefootError, choice, number
 from .base import Cohort, Outcome, blank
-from .baseline import AnyShape, abbasi_yadkori, conclude, finite_top, number_or
+from .baseline import AnyShape, abbasi_yadkori, conclude, finite_top
 from .gp import GPState, Grid, absorb, linear_kernel, prior, rbf_kernel
 from .settle import wanted
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ..arrays import Array, array_namespace
-from ..problem import Problem, number
+from ..problem import Problem
 from .base import RUNNING, Cohort, Design, Outcome, State, select
 
 
@@ -63,11 +63,6 @@ def units(p: Problem, unit: Any, auto: float) -> tuple[float, float, float]:
         return unit, unit, p.sigma
     effect, harm = (noise.scale for noise in p.noises)
     return float(f"{auto * effect / harm:.12g}"), float(f"{auto:.12g}"), harm
-
-
-def check_unit(unit: Any) -> None:
-    if unit != "auto":
-        number("unit", unit, above=0)
 
 
 def stage(s: T, dose: Array, want: Array) -> T:
