@@ -18,8 +18,9 @@ from typing import Any
 from unittest import SkipTest
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import is_array_api_obj
 
+from .arrays import array_namespace
 from .catalogue import CASES, case
 from .designs.base import ENDINGS, RUNNING, Cohort, Design, Outcome, Verdict, take
 from .problem import Problem, SurefootError

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
+from surefoot.arrays import Chosen
 from surefoot.designs.base import STOPPED, Cohort, Outcome
-from surefoot.designs.monotonic_estimates import CROSS, DOSES, crosses, guess
+from surefoot.designs.monotonic_estimates import CROSS, DOSES, by_dose, crosses, guess, of_arms, remember
 from surefoot.designs.monotonic_policy import MOST, RISK, MonotonicPolicy
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
@@ -200,9 +201,30 @@ def test_many_pulls_outvote_a_few_odd_ones() -> None:
     ):
         for j, (dose, n, harm) in enumerate(pulls):
             known[k, j] = n, n * dose, 0.0, n * harm
-    low, high = crosses(problem, known, np.full(3, -3.0), np.full(3, 1.0))
+    arms = of_arms(problem, known, np.arange(3))._replace(start=np.full(3, -3.0), largest=np.full(3, 1.0))
+    low, high = crosses(problem, by_dose(problem, np.moveaxis(known, 0, -1)), arms)
     np.testing.assert_array_equal(low, [0.48, -3.0, -3.0])
     np.testing.assert_array_equal(high, [1.0, -0.2, 1.0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 50)), min_size=1, max_size=60), st.integers(0, 1))
+def test_what_is_remembered_stays_in_order(pulls: list[tuple[float, int]], arm: int) -> None:
+    """Doses rise, those without pulls come last, and as long as there is room no pull is lost."""
+    problem, _ = two()
+    known, place = np.zeros((1, 2, DOSES, 4)), np.zeros((1, 2, 3))
+    came, now = Chosen(np.arange(2)[None] == arm), guess(problem, known, place)
+    total = np.zeros(4)
+    for dose, n in pulls:
+        count, doses = np.where(np.arange(2) == arm, n, 0)[None], np.full((1, 2), dose)
+        was, outcome = known, Outcome(count, 0.5 * count, 0.1 * count)
+        known, now = remember(problem, known, place, came, Cohort(doses, count), outcome, now)
+        mine, used = known[0, arm], known[0, arm, :, 0] > 0
+        total += np.array([n, n * dose, 0.5 * n, 0.1 * n])
+        assert np.all(used[:-1] >= used[1:]) and np.all(known[0, 1 - arm] == 0)
+        assert np.all(np.diff(mine[used, 1] / mine[used, 0]) >= -1e-12)
+        if not np.all(was[0, arm, :, 0] > 0):
+            np.testing.assert_allclose(mine.sum(axis=0), total)
 
 
 ODD_ONES = [  # dose, pulls, harm, effect; of arms 7 and 3 of random-monotonic 126, in trials that had no end
@@ -221,7 +243,7 @@ def test_one_odd_pull_does_not_outvote_millions_beside_it(pulls: Any) -> None:
         known[:, :, j] = n, n * dose, n * effect, n * harm
     arm = 7 if pulls is ODD_ONES[0] else 3
     for _ in range(5):
-        found = guess(problem, known, place, np.ones((1, arms), dtype=bool), None)
+        found = guess(problem, known, place)
         assert 0.38 < found.crossing[0, arm] < 0.46 and 0.007 < found.value[0, arm] < 0.011
         place[..., CROSS] = found.crossing
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import is_array_api_obj
 
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from ..registry import meanings, no_shadows
@@ -228,7 +228,9 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
     xp = array_namespace(rows)
 
     def chosen(x: Array, y: Array) -> Array:
-        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y) if x.shape == y.shape else x
+        if x is y or x.shape != y.shape:
+            return x
+        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y)
 
     return _map(chosen, new, old)
 

@@ -24,9 +24,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, device, like
 from ..problem import Problem, SurefootError
 from ..registry import Registry, a_class, meanings, no_shadows
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict

@@ -14,9 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..problem import Noise, number
 from .base import ACTIVE, Cohort
 from .compose import Policy

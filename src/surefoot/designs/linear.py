@@ -13,9 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import like
+from ..arrays import array_namespace, like
 from ..checks import number_or
 from ..problem import Problem, Shape
 from .base import blank

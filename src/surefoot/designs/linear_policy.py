@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy

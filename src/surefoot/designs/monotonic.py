@@ -28,9 +28,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, like
 from ..checks import number_or
 from ..problem import Problem, Shape, choice
 from .base import blank

@@ -14,14 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, floats, like, pick, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick, put, rows
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
 from .monotonic_cells import ABOVE, BELOW, OVER, UNDER, down, table, up
-from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, keep, nothing
+from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, goal_of
 from .settle import round_down, wanted
 
@@ -87,8 +85,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         xp = array_namespace(state.base)
         place = xp.stack([state.base] * 3, axis=-1)
         known = nothing(state.base)
-        every = state.base > -xp.inf
-        return Memory(known, place, guess(state.problem, known, place, every, None))
+        return Memory(known, place, guess(state.problem, known, place))
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> Memory:
         xp, m, came = array_namespace(state.base), state.memory, outcome.n > 0
@@ -98,8 +95,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         high = xp.where(came & ~leads, cohort.dose, m.place[..., HIGH])
         low = xp.where(came & leads, cohort.dose, m.place[..., LOW])
         place = xp.stack([high, low, m.guess.crossing], axis=-1)
-        known = keep(state.problem, m.known, came, cohort, outcome)
-        return Memory(known, place, guess(state.problem, known, place, came, m.guess))
+        known, now = remember(state.problem, m.known, place, Chosen(came), cohort, outcome, m.guess)
+        return Memory(known, place, now)
 
     def choose(self, state: MonotonicState, u: Array) -> Cohort:
         xp, s, p = array_namespace(state.base), state, state.problem

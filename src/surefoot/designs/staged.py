@@ -6,9 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array
+from ..arrays import Array, array_namespace
 from ..problem import Problem
 from .base import RUNNING, Cohort, Design, Outcome, State, select
 
@@ -50,11 +48,11 @@ class Staged(Design[T]):
             effect=state.effect + xp.where(ours & (outcome.n > 0), outcome.effect, 0.0),
             harm=state.harm + xp.where(ours & (outcome.n > 0), outcome.harm, 0.0),
         )
-        complete = xp.all(s.n >= s.want, axis=1) & (s.ending == RUNNING)
-        if not bool(xp.any(complete)):
+        waits, running = xp.any(s.n < s.want, axis=1), s.ending == RUNNING
+        if not bool(xp.any(running & ~waits)):
             return s
-        decided = self.decide(replace(s, rounds=s.rounds + 1))
-        return decided if bool(xp.all(complete)) else select(complete, decided, s)
+        decided = self.decide(replace(s, rounds=s.rounds + 1))  # of trials that have ended `tell` keeps the old state
+        return select(~waits, decided, s) if bool(xp.any(running & waits)) else decided
 
 
 def units(p: Problem, unit: Any, auto: float) -> tuple[float, float, float]:
