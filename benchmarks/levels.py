@@ -46,7 +46,8 @@ def budgets(trials: int) -> None:
                 ran = simulate(problem, truth, make(design), trials, SEED, progress=False)
                 right = ran.good[ran.recommended][ran.recommended >= 0].sum() / trials
                 over = ran.over_pulls.sum() / ran.pulls.sum()
-                cells.append(f"{right:.2f} / {ran.recommended_over.mean():.2f} / {over:.2f}")
+                advised = ran.sums.counts["recommended over"] / trials
+                cells.append(f"{right:.2f} / {advised:.2f} / {over:.2f}")
             row(name, n, *cells)
         problem, truth = case(name)
         ran = simulate(problem, truth, make("surefoot-levels"), trials, SEED, progress=False)
