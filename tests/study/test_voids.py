@@ -26,7 +26,7 @@ def replaced(dose: Any) -> Any:
 def test_drop_outs_that_depend_on_harm(counts_as_worst: bool) -> None:
     """Counted as harmed, the study sees the true harm or more, and stays safe; replaced, it sees less and does not."""
     seen = TRUE if counts_as_worst else Scenario(TRUE.effect, (replaced, replaced))
-    result = simulate(PROBLEM, seen, make("safebai-linear"), 500, seed=4, progress=False, trace=True)
+    result = simulate(PROBLEM, seen, make("safebai-linear", unit=1.0), 500, seed=4, progress=False, trace=True)
     assert result.trace is not None
     given = np.where(result.trace.n > 0, result.trace.dose, 0.0).max(axis=(1, 2))
     unsafe = int((0.45 * given > PROBLEM.limit).sum())
