@@ -23,6 +23,7 @@ from .compose import Policy
 from .monotonic_cells import ABOVE, BELOW, OVER, UNDER, down, table, up
 from .monotonic_estimates import HIGH, LOW, Guess, guess, keep, nothing
 from .monotonic_evidence import MonotonicState
+from .monotonic_floor import MonotonicFloor
 from .settle import round_down, wanted
 
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
@@ -65,6 +66,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     so often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with."""
 
     on: ClassVar[str] = "surefoot-monotonic"
+    floor: ClassVar[MonotonicFloor] = MonotonicFloor()
 
     growth: float = 0.07
     cohort: int = 1
@@ -83,7 +85,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return Memory(known, place, guess(state.problem, known, place, every, None))
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> Memory:
-        xp, m, came = array_namespace(state.base), state.memory, outcome.n > 0
+        xp, m = array_namespace(state.base), state.memory
+        came = (outcome.n > 0) & ~state.floor.forced[:, None]  # visits are made for themselves
         if not bool(xp.any(came)):
             return Memory(m.known, m.place, m.guess)
         leads = cohort.stakes[..., -1] > 0
