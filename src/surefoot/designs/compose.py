@@ -188,14 +188,13 @@ class Composed(Design[E]):
     def plan(self, state: E, u: Array) -> Cohort:
         xp, p = array_namespace(state.pulls), state.problem
         cohort = self.policy.choose(state, u)
-        dose = round_down(p, xp.clip(cohort.dose, like(cohort.dose, p.starts), self.evidence.certified(state)))
         may = state.standing == ACTIVE
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
-        n = xp.where(idle & may, 1, n)
-        floor = self.policy.floor
+        n, dose, floor = xp.where(idle & may, 1, n), cohort.dose, self.policy.floor
         if floor is not None:
             dose, n = floor.visit(state, dose, n)
+        dose = round_down(p, xp.clip(dose, like(dose, p.starts), self.evidence.certified(state)))
         n = n if state.readings is None else state.readings.enough(n)
         before = xp.cumulative_sum(n, axis=1) - n
         left = p.budget - state.pulls[:, None] - before

@@ -70,15 +70,15 @@ class MonotonicFloor(Floor[MonotonicState]):
         return floats(v.pulls) + len(s.problem.arms) * lacks <= SHARE * floats(s.pulls)
 
     def visit(self, state: MonotonicState, dose: Array, n: Array) -> tuple[Array, Array]:
-        """The doses and numbers of the next cohort; forced ones are no larger than the policy's own."""
+        """The doses (to be lowered to levels) and numbers of the next cohort, no larger than the policy's own."""
         xp, s, v = array_namespace(dose), state, state.floor
         due, start, turn = self.due(s)[:, None], like(dose, s.problem.starts), (v.count % 4)[:, None]
         if not bool(xp.any(due)):
             return dose, n
         way = (floats(v.count) * GOLDEN)[:, None]
-        way = xp.where(turn == 0, 1.0, xp.where((v.count % 12 == 1)[:, None], 0.0, way - xp.floor(way)))
-        there, begun, best = round_down(s.problem, start + way * (s.base - start)), here(v), contest(s).dose
-        there = xp.where((turn >= 2) & xp.isfinite(best), best, there)
+        way = xp.where((v.count % 12 == 1)[:, None], 0.0, way - xp.floor(way))
+        there, begun, best = start + way * (s.base - start), here(v), contest(s).dose
+        there = xp.where(turn == 0, s.base, xp.where((turn >= 2) & xp.isfinite(best), best, there))
         there = xp.where(begun[..., 1] > 0, begun[..., 0], there)
         many = xp.minimum((v.count + FIRST)[:, None] ** 2, xp.max(n, axis=1, keepdims=True))
         return xp.where(due, there, dose), xp.where(due, xp.where(wanted(s), many, 0), n)
