@@ -73,13 +73,13 @@ def added(x: Array) -> Array:
     return reduce(add, (x[i, ...] for i in range(x.shape[0])))
 
 
-def log_sum(e: Array) -> tuple[Array, Array]:
-    """The log of the sum of exp(e) over the first axis, and the part of each in it."""
+def log_sum(e: Array, *of: Array) -> tuple[Array, ...]:
+    """The log of the sum of exp(e) over the first axis, and the mean of each of these with weights exp(e)."""
     xp = array_namespace(e)
     top = xp.max(e, axis=0)
     x = xp.exp(e - top)
     total = added(x)
-    return top + xp.log(total), x / total
+    return top + xp.log(total), *(added(x * f) / total for f in of)
 
 
 def log_mixture(s: Array, v: Array, mixture: Mixture) -> Array:
@@ -104,8 +104,8 @@ def radius(v: Array, alpha: Any, mixture: Mixture, steps: int = 4) -> Array:
     rest = log_weight - 0.5 * g**2 * v
     u = xp.min((goal - rest) / g, axis=0)  # where one g alone gets there
     for _ in range(steps):
-        log_total, x = log_sum(g * u + rest)
-        u = u - (log_total - goal) / added(x * g)
+        log_total, slope = log_sum(g * u + rest, g)
+        u = u - (log_total - goal) / slope
     return u
 
 
@@ -216,8 +216,8 @@ def sigma_upper(free: Array, squares: Array, alpha: float, steps: int = 3) -> Ar
     some = some & (y > 0)
     y = xp.where(some, y, 1.0)
     for _ in range(steps):
-        log_total, x = log_sum(rest - g * q * y)
-        y = y + (log_total - goal) / added(x * g * q)
+        log_total, slope = log_sum(rest - g * q * y, g)
+        y = y + (log_total - goal) / (slope * q)
     return xp.where(some, 1 / xp.sqrt(xp.where(some, y, 1.0)), xp.inf)
 
 
@@ -234,8 +234,8 @@ def rate_upper(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4
     goal = float(np.log(1 / alpha))
     p = xp.minimum(xp.min((1 - xp.exp((rest - goal) / n)) / c, axis=0), 1.0)
     for _ in range(steps):
-        log_total, x = log_sum(rest - n * xp.log(1 - p * c))
-        p = xp.minimum(p - (log_total - goal) / (n * added(x * c / (1 - p * c))), 1.0)
+        log_total, slope = log_sum(rest - n * xp.log(1 - p * c), c / (1 - p * c))
+        p = xp.minimum(p - (log_total - goal) / (n * slope), 1.0)
     return p * n / dose
 
 
@@ -247,8 +247,8 @@ def rate_lower(n: Array, dose: Array, total: Array, alpha: float, steps: int = 4
     goal = float(np.log(1 / alpha))
     p = xp.maximum(xp.max((xp.exp((rest - goal) / n) - 1) / c, axis=0), 0.0)
     for _ in range(steps):
-        log_total, x = log_sum(rest - n * xp.log(1 + p * c))
-        p = xp.maximum(p + (log_total - goal) / (n * added(x * c / (1 + p * c))), 0.0)
+        log_total, slope = log_sum(rest - n * xp.log(1 + p * c), c / (1 + p * c))
+        p = xp.maximum(p + (log_total - goal) / (n * slope), 0.0)
     return p * n / dose
 
 

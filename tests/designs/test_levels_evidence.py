@@ -59,7 +59,7 @@ def test_a_wager_gains_nothing_where_its_null_holds(prior: Mixture, above: bool,
 def test_a_wager_is_convex_and_its_slope_is_right(noise: Noise, above: bool) -> None:
     x = np.linspace(0.02, 0.98, 200)
     n, y = np.full(200, 40.0), np.full(200, 17.0)
-    value, slope = wager(n, y, x, noise, GAP, above)
+    value, slope = wager(n, y, x, noise, GAP, above, half=0.0)
     h = 1e-6
     up, down = (wager(n, y, x + d, noise, GAP, above)[0] for d in (h, -h))
     np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=1e-5, atol=1e-6)
@@ -99,7 +99,7 @@ def test_no_value_has_less_evidence_than_is_said(name: str, tolerance: float | N
     wide = np.concatenate([np.linspace(-1, 5, 301), [-1e6, 1e6]])
     for x in wide if name == "levels-gaussian" else np.linspace(tolerance or 0.0, 1, 301):  # a mean is in [0, 1]
         at = np.full((len(s.pulls), 1), x)
-        u = terms.rival(at)[0][..., 0].min(axis=2)
+        u = terms.rival(at[:, None, :])[0][..., 0].min(axis=2)
         v = terms.led(at[:, None, :] - shift[..., None])[0][..., 0].min(axis=2)
         assert np.all(u + v.sum(axis=1, keepdims=True) - v >= least - 1e-6)
 
@@ -110,7 +110,7 @@ def test_refining_cells_only_helps_and_decides() -> None:
     evidence, live = LevelsEvidence(), np.ones(s.safe.shape, bool)
     terms, none = evidence.terms(s), np.zeros(s.safe.shape)
     x = np.linspace(0, 1, 3000)
-    u = terms.rival(np.tile(x, (len(s.pulls), 1)))[0].min(axis=2)
+    u = terms.rival(np.tile(x, (len(s.pulls), 1, 1)))[0].min(axis=2)
     v = terms.led(np.tile(x, (*s.safe.shape, 1)))[0].min(axis=2)
     true = (u + v.sum(axis=1, keepdims=True) - v).min(axis=2)
     for goal in np.quantile(true[true > 0], [0.3, 0.7]) - 0.02:

@@ -245,7 +245,7 @@ def test_what_is_left_far_from_all_readings() -> None:
     terms = Terms(Unknown(1.0), sums, sums, zero, zero, zero, zero == 0, zero == 0)
     rival, led = terms.floors()
     for x in (-1e3, 0.0, 2.0, 1e3):
-        assert np.all(rival <= np.min(terms.rival(np.full((1, 1), x))[0], axis=(2, 3)) + 1e-9)
+        assert np.all(rival <= np.min(terms.rival(np.full((1, 1, 1), x))[0], axis=(2, 3)) + 1e-9)
         assert np.all(led <= np.min(terms.led(np.full((1, 2, 1), x))[0], axis=(2, 3)) + 1e-9)
 
 

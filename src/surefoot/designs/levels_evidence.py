@@ -60,7 +60,7 @@ class LevelsState(State):
     raw: Any  # where a sigma is not known, else None: n, sum, and squared distances from their mean, along a last axis
     calm: Array  # (trials, arms): the highest certified level
     barred: Array  # the lowest level shown to be above the ceiling; inf where none is
-    against: Array  # log of the most evidence there ever was against "this arm is best"
+    against: Array  # log of the most evidence there was against "this arm is best", once it was enough; else 0
     least: Array  # about how much there is now (with a tolerance: against its being better by more than that)
     x: Array  # and the value at which it is least
     alarm: Array  # whether harm at the first level is shown to be above the limit
@@ -213,13 +213,15 @@ class LevelsEvidence(Evidence[LevelsState]):
         wide = high - low
         x = (low - wide)[:, None] + 3 * wide[:, None] * like(low, [k / 120 for k in range(121)])
         x = xp.clip(x, 0.0, 1.0) if p.noises[0].kind == "bernoulli" else x
-        u, v = xp.min(t.rival(x)[0], axis=2), xp.min(t.led(x[:, None, :] + 0.0 * s.safe[..., None])[0], axis=2)
+        u, v = (xp.min(side(x[:, None, :])[0], axis=2) for side in (t.rival, t.led))
         lower = xp.max(xp.where(v >= goal, x[:, None, :], -xp.inf), axis=2)
         upper = xp.min(xp.where(u >= goal, x[:, None, :], xp.inf), axis=2)
         return replace(verdict, lower=lower, upper=upper)
 
     def against(self, state: LevelsState) -> Array:
-        return state.against
+        s, none = state, array_namespace(state.pulls).zeros_like(state.safe)
+        bound, _, _ = infimum(self.terms(s), self.edges(s), none, ~s.alarm, -math.inf)
+        return array_namespace(none).maximum(s.against, bound)
 
     def seems(self, state: LevelsState) -> Estimates:
         """At the level that seems to be the largest safe one."""

@@ -211,7 +211,9 @@ class LevelsPolicy(Policy[LevelsState]):
         """How many nats a reading of the rival, or of the leader, may tell against the weakest point."""
         xp, level, nats, t = array_namespace(s.pulls), levels(s), gains(s, v, self.hope), self.evidence.terms(s)
         x = pick(s.x, v.rival)
-        b_k, b_j = (last_least(z[0][..., 0]) for z in (t.rival(x), t.led(x[:, None, :] - shift(s, v)[..., None])))
+        b_k, b_j = (
+            last_least(z[0][..., 0]) for z in (t.rival(x[:, None, :]), t.led(x[:, None, :] - shift(s, v)[..., None]))
+        )
         high, below = xp.where(level <= b_k, nats["high"], 0.0), xp.where(level >= b_k, nats["below"], 0.0)
         return xp.where(v.leads[..., None], xp.where(level <= b_j, nats["above"], nats["low"]), xp.maximum(high, below))
 

@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device, is_numpy_array
 
-from ..arrays import Array, like, put, rows
-from ..bounds import Mixture, added, atoms, log_sum
+from ..arrays import Array, Chosen, like, put, rows
+from ..bounds import Mixture, atoms, log_sum
 from ..noise import Noise, Unknown
 
 VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn the spread, in units of the whole range
 FAR_SHARE = 0.1  # of a wager without a known sigma that is on bets by its bound: they hold far from all readings, too
 HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b; the rest on effects from b on
+
+ROOM = 4096  # levels times cells of x that are looked at together
 
 # How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
 FAR = Mixture(top=2.8, ratio=2.0, dense=3, below=6, tails=0.1, nothing=0.02)  # the ceiling
@@ -23,10 +25,11 @@ GAP = Mixture(top=0.8, ratio=2.0, dense=5, below=6, above=2, tails=0.12, nothing
 
 
 def wager(
-    count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool, *more: Array, half: Any = 0.0
+    count: Array, total: Array, x: Array, noise: Noise, prior: Mixture, above: bool, *more: Array, half: Any = None
 ) -> tuple[Array, Array]:
-    """The log wealth of a mixture of bets that a mean is above (or below) x, and its slope in x. Convex in x, but for
-    a sigma that is not known: then it is one that it is not below from x - half to x + half, and that is convex.
+    """The log wealth of a mixture of bets that a mean is above (or below) x; and where a `half` is given, its slope in
+    x. Convex in x, but for a sigma that is not known: then it is one that it is not below from x - half to x + half,
+    and that is convex.
 
     Binary readings: likelihood ratios of odds e^g times higher (lower) than those of x; counts: of means so many times
     higher. Others: Robbins' mixture. Where the squares of bounded readings are known (`more`), half of the stake is on
@@ -38,28 +41,28 @@ def wager(
     g = sign * g
     if noise.kind == "bernoulli":
         rise = xp.expm1(g)
-        chance = 1 + xp.clip(x, 0.0, 1.0) * rise  # a mean is never outside [0, 1], whatever x is
-        bets, falls = g * total - count * xp.log(chance) + log_weight, count * rise / chance
+        chance = 1 + xp.minimum(xp.maximum(x, 0.0), 1.0) * rise  # a mean is never outside [0, 1], whatever x is
+        bets, falls, times = (g * total + log_weight) - count * xp.log(chance), rise / chance, count
         if more:
             l, even = xp.reshape(like(total, VARY), (-1, *[1] * total.ndim)), math.log(0.5)
             vary = sign * l * (total - count * x) + (l + xp.log1p(-l)) * more[0] + (even - math.log(len(VARY)))
-            bets, falls = xp.concat([bets + even, vary]), xp.concat([falls + 0.0 * bets, sign * count * l + 0.0 * vary])
+            bets, falls = xp.concat([bets + even, vary]), xp.concat([falls + 0.0 * bets, sign * l + 0.0 * vary])
     elif noise.ratios:
         rise = xp.expm1(g)
-        bets, falls = g * total - count * x * rise + log_weight, count * rise
+        bets, falls, times = g * total - count * x * rise + log_weight, rise, count
     else:
         g = g / noise.scale
-        bets, falls = g * (total - count * x) - 0.5 * (g * noise.scale) ** 2 * count + log_weight, g * count
+        bets, falls, times = (log_weight - 0.5 * (g * noise.scale) ** 2 * count) + g * (total - count * x), g, count
         if more:
             n, off, q = more[0], more[1] - more[0] * x, more[2]
-            a2 = q + off**2 / xp.maximum(n, xp.ones_like(n)) + n * half**2
+            a2 = q + off**2 / xp.maximum(n, xp.ones_like(n)) + (0.0 if half is None else n * half**2)
             near = g * off - 0.5 * g**2 * a2 + (log_weight + math.log1p(-FAR_SHARE))
-            bets, falls = (
-                xp.concat([bets + math.log(FAR_SHARE), near]),
-                xp.concat([falls + 0.0 * bets, g * n - g**2 * off]),
-            )
-    value, part = log_sum(bets)
-    return value, -added(part * falls)
+            falls, times = xp.concat([g * count + 0.0 * bets, g * n - g**2 * off]), 1.0
+            bets = xp.concat([bets + math.log(FAR_SHARE), near])
+    if half is None:
+        return log_sum(bets)[0], 0.0
+    value, slope = log_sum(bets, falls)
+    return value, -times * slope
 
 
 def pooled(sums: Callable[[Array], Array], n: Array, total: Array, squares: Array) -> tuple[Array, Array, Array]:
@@ -85,12 +88,7 @@ class Terms(NamedTuple):
     may_led: Array  # at or above every level shown to be good
     stake: float = 0.0  # the log of the share of it that is bet on effects
 
-    def take(self, index: Array) -> Terms:
-        xp = array_namespace(index)
-
-        def cut(a: Array) -> Array:
-            return xp.take(a, index, axis=0)
-
+    def each(self, cut: Callable[[Array], Array]) -> Terms:
         below, above = (tuple(map(cut, z)) for z in (self.below, self.above))
         rest = {name: cut(getattr(self, name)) for name in self._fields[3:8]}
         return self._replace(below=below, above=above, **rest)
@@ -110,48 +108,73 @@ class Terms(NamedTuple):
             return self
         return self._replace(below=self.below[:2], above=self.above[:2], stake=math.log(share))
 
-    def rival(self, x: Array, half: Any = 0.0) -> tuple[Array, Array]:
-        """Log wealth against "value >= x, largest safe level b", and its slope: (trials, arms, levels, x)."""
+    def rival(self, x: Array, half: Any = None) -> tuple[Array, Array]:
+        """Log wealth against "value >= x, largest safe level b", and with a `half` its slope: (trials, arms, levels,
+        x). x is of every arm, (trials, arms, x), or one for all of a trial's."""
         xp = array_namespace(x)
         n, y, *more = (z[..., None] for z in self.below)
-        effect, slope = wager(n, y, x[:, None, None, :], self.noise, GAP, False, *more, half=half)
+        effect, slope = wager(n, y, x[..., None, :], self.noise, GAP, False, *more, half=half)
         value, part = self.mixed(effect + self.stake)
         return xp.where(self.may_rival[..., None], value, xp.inf), part * slope
 
-    def led(self, x: Array, half: Any = 0.0) -> tuple[Array, Array]:
-        """The same against "value <= x, largest safe level b"; x is (trials, arms, x)."""
+    def led(self, x: Array, half: Any = None) -> tuple[Array, Array]:
+        """The same against "value <= x, largest safe level b"."""
         xp = array_namespace(x)
         n, y, *more = (z[..., None] for z in self.above)
-        value, slope = wager(n, y, x[:, :, None, :], self.noise, GAP, True, *more, half=half)
+        value, slope = wager(n, y, x[..., None, :], self.noise, GAP, True, *more, half=half)
         return xp.where(self.may_led[..., None], value + (self.stake + self.low_after[..., None]), xp.inf), slope
 
+    def bet(self) -> tuple[Array, Array]:
+        """How many readings are bet below and above x. Where sigma is not known, they are before they count."""
+        below, above = (z[2] if len(z) == 5 else z[0] for z in (self.below, self.above))
+        return below, above
+
     def floors(self) -> tuple[Array, Array]:
-        """What `rival` and `led` are at least, whatever x is: (trials, arms). Where sigma is not known, readings are
-        bet on before they count."""
+        """What `rival` and `led` are at least, whatever x is: (trials, arms)."""
         xp, nothing = array_namespace(self.high), math.log(GAP.nothing)
-        many = (z[2] if len(z) == 5 else z[0] for z in (self.below, self.above))
-        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n in many)
+        down, up = (xp.where(n > 0, nothing, xp.zeros_like(n)) for n in self.bet())
         rival = xp.where(self.may_rival, self.mixed(down[..., None])[0][..., 0], xp.inf)
         return xp.min(rival, axis=2), xp.min(xp.where(self.may_led, self.low_after + up, xp.inf), axis=2)
 
 
-def against(t: Terms, left: Array, right: Array, shift: Array) -> tuple[Array, Array]:
-    """Evidence against "k is best" for every k, in cells of x: the least in each, and that in the middle of each.
+def against(t: Terms, x: Array, half: Array | None, shift: Array, which: Array) -> tuple[Array, ...]:
+    """Evidence against "k is best" for these k: at x, (trials, cells); and where there is a `half`, a number that it is
+    not below from x - half to x + half.
 
-    Every term is convex in x for fixed b, so its tangent at the middle bounds it from below; the least tangent over b
-    is concave, and so is their sum over arms: it is least at an end of the cell. `shift`, (trials, arms): the values of
-    these arms are compared with x - shift.
+    Every term is convex in x for fixed b, so its tangent bounds it from below; the least tangent over b is concave, and
+    so is their sum over arms: it is least at an end of the cell. `shift`, (trials, arms): the values of these arms are
+    compared with x - shift. An arm that never led says the same for every x.
     """
-    xp = array_namespace(left)
-    middle, half = 0.5 * (left + right), 0.5 * (right - left)
-    half = half[:, None, None, :]
-    (u, du), (v, dv) = t.rival(middle, half), t.led(middle[:, None, :] - shift[..., None], half)
+    xp = array_namespace(x)
+    x = x[:, None, :] + 0.0 * shift[..., None]
+    never = xp.min(xp.where(t.may_led, t.stake + t.low_after, xp.inf), axis=2)[..., None] + 0.0 * x
+    mine = ends(t, Terms.rival, Chosen(which), x, half, xp.full_like(x, -xp.inf))
+    theirs = ends(t, Terms.led, Chosen(xp.any(t.bet()[1] > 0, axis=2)), x - shift[..., None], half, never)
+    found = [u + (xp.sum(v, axis=1, keepdims=True) - v) for u, v in zip(mine, theirs, strict=True)]
+    return tuple(found[:1]) if half is None else (found[0], xp.minimum(*found[1:]))
 
-    def summed(way: float) -> Array:
-        mine, theirs = xp.min(u + way * half * du, axis=2), xp.min(v + way * half * dv, axis=2)
-        return mine + xp.sum(theirs, axis=1, keepdims=True) - theirs
 
-    return xp.minimum(summed(-1.0), summed(1.0)), summed(0.0)
+def ends(
+    t: Terms, side: Callable[..., tuple[Array, Array]], pairs: Chosen, x: Array, half: Array | None, elsewhere: Array
+) -> list[Array]:
+    """Of these arms, the least over b: at x, and of the tangents there at both ends of the cell. On a processor in
+    blocks that its cache can hold."""
+    xp, found = array_namespace(x), []
+    block = max(1, ROOM // (t.high.shape[-1] * x.shape[-1]) if is_numpy_array(x) else pairs.count)
+    off = None if half is None else half[:, None, :] + 0.0 * x
+    for first in range(0, pairs.count, block):
+        index = pairs.index[first : first + block]
+
+        def cut(z: Array, index: Array = index) -> Array:
+            return xp.take(xp.reshape(z, (-1, z.shape[-1])), index, axis=0)
+
+        width = None if off is None else cut(off)[:, None, :]
+        value, slope = side(t.each(cut), cut(x), width)
+        all_ = [value] if width is None else [value, value - width * slope, value + width * slope]
+        found.append([xp.min(z, axis=1) for z in all_])
+    if not found:
+        return [elsewhere] * (1 if half is None else 3)
+    return [pairs.put(elsewhere, xp.concat(parts)) for parts in zip(*found, strict=True)]
 
 
 def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Array]:
@@ -161,7 +184,7 @@ def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Arra
         none = t.high[..., 0] * 0 + xp.inf
         return none, none
     (floor_u, floor_v), t = t.floors(), t.far()
-    u = xp.min(t.rival(high[:, None])[0][..., 0], axis=2)
+    u = xp.min(t.rival(high[:, None, None])[0][..., 0], axis=2)
     v = xp.min(t.led(low[:, None, None] - shift[..., None])[0][..., 0], axis=2)
     under = floor_u + xp.sum(v, axis=1, keepdims=True) - v
     over = u + xp.sum(floor_v, axis=1, keepdims=True) - floor_v
@@ -169,43 +192,47 @@ def beyond(t: Terms, low: Array, high: Array, shift: Array) -> tuple[Array, Arra
 
 
 def infimum(t: Terms, edges: Array, shift: Array, which: Array, goal: float) -> tuple[Array, Array, Array]:
-    """The evidence against each claim over all values: a number it is not below, about how much it is, and at which x.
+    """The evidence against the claims in `which` over all values: a number it is not below, -inf where it cannot reach
+    the goal; about how much it is; and at which x.
 
-    The cells between the edges, and what is beyond them, cover all values. Of the claims in `which`, those that might
-    reach the goal get finer cells: the four weakest are split, again and again.
+    The cells between the edges, and what is beyond them, cover all values.
     """
     xp = array_namespace(edges)
-    left, right = edges[:, :-1], edges[:, 1:]
-    cells, seen = against(t, left, right, shift)
+    x = 0.5 * (edges[:, :-1] + edges[:, 1:])
+    (seen,) = against(t, x, None, shift, which)
     under, over = beyond(t, edges[:, 0], edges[:, -1], shift)
     about, outer = xp.min(seen, axis=2), xp.minimum(under, over)
-    x = xp.take_along_axis(0.5 * (left + right), xp.argmin(seen, axis=2), axis=1)
+    x = xp.take_along_axis(x, xp.argmin(seen, axis=2), axis=1)
     x = xp.where(under < about, edges[:, :1], xp.where(over < about, edges[:, -1:], x))
-    bound = xp.minimum(xp.min(cells, axis=2), outer)
+    about = xp.minimum(about, outer)
+    bound, hopes = xp.full_like(about, -xp.inf), which & (about >= goal)
+    if bool(xp.any(hopes)):
+        row, arm = xp.nonzero(hopes)
 
-    which = which & (bound < goal) & (about >= goal) & (outer >= goal)
-    if bool(xp.any(which)):
-        row, arm = xp.nonzero(which)
-        ends = xp.take(left, row, axis=0), xp.take(right, row, axis=0)
-        found = split(t.take(row), *ends, rows(cells, which), arm, xp.take(shift, row, axis=0), goal)
-        bound = put(bound, which, xp.minimum(found, rows(outer, which)))
-    return bound, xp.minimum(about, outer), x
+        def cut(z: Array) -> Array:
+            return xp.take(z, row, axis=0)
+
+        found = split(t.each(cut), cut(edges), arm, cut(shift), goal)
+        bound = put(bound, hopes, xp.minimum(found, rows(outer, hopes)))
+    return bound, about, x
 
 
-def split(t: Terms, left: Array, right: Array, cells: Array, arm: Array, shift: Array, goal: float) -> Array:
-    """The least evidence against the claim of one arm a row, in these cells and finer ones."""
-    xp = array_namespace(left)
-    found = xp.min(cells, axis=1)
-    rest = xp.full_like(found, xp.inf)
-    for _ in range(8):
-        order = xp.argsort(cells, axis=1)
-        rest = xp.minimum(rest, xp.min(xp.take_along_axis(cells, order[:, 4:], axis=1), axis=1))
-        left, right = (xp.take_along_axis(z, order[:, :4], axis=1) for z in (left, right))
-        ends = left[..., None] + (right - left)[..., None] * like(left, [k / 6 for k in range(7)])
-        left, right = (xp.reshape(z, (z.shape[0], -1)) for z in (ends[..., :-1], ends[..., 1:]))
-        both = against(t, left, right, shift)
-        cells, seen = (xp.take_along_axis(z, arm[:, None, None], axis=1)[:, 0, :] for z in both)
+def split(t: Terms, edges: Array, arm: Array, shift: Array, goal: float) -> Array:
+    """The least evidence against the claim of one arm a row, in these cells and, where it might yet reach the goal, in
+    finer ones: the four weakest are split, again and again."""
+    xp, left, right = array_namespace(edges), edges[:, :-1], edges[:, 1:]
+    one = xp.arange(shift.shape[1], device=device(arm)) == arm[:, None]
+    rest = xp.full_like(left[:, 0], xp.inf)
+    found = -rest
+    for _ in range(9):
+        x, half = 0.5 * (left + right), 0.5 * (right - left)
+        seen, cells = (rows(z, one) for z in against(t, x, half, shift, one))
         found = xp.maximum(found, xp.minimum(rest, xp.min(cells, axis=1)))
         if not bool(xp.any((found < goal) & (xp.min(seen, axis=1) >= goal) & (rest >= goal))):
             break
+        order = xp.argsort(cells, axis=1)
+        rest = xp.minimum(rest, xp.min(xp.take_along_axis(cells, order[:, 4:], axis=1), axis=1))
+        left, right = (xp.take_along_axis(z, order[:, :4], axis=1) for z in (left, right))
+        finer = left[..., None] + (right - left)[..., None] * like(left, [k / 6 for k in range(7)])
+        left, right = (xp.reshape(z, (z.shape[0], -1)) for z in (finer[..., :-1], finer[..., 1:]))
     return found
