@@ -86,7 +86,8 @@ def test_no_stake_of_a_policy_is_above_its_cap() -> None:
         free, p = ~MonotonicFloor().due(state)[:, None], state.problem
         most = CAP / np.sqrt(np.maximum(state.n + cohort.n, 1))
         climb, _, harm, below, above = (cohort.stakes[..., i] for i in range(5))
-        for guess, bound in ((harm, p.limit), (climb, p.ceiling)):
+        next_rung = p.ceiling - np.maximum(state.base - cohort.dose, 0.0)
+        for guess, bound in ((harm, p.limit), (climb, next_rung)):
             off = np.where(np.isfinite(guess) & (guess < np.inf), bound - guess, 0.0) / p.noises[1].scale
             assert np.all(~free | (off <= most * (1 + 1e-9)))
         for size in (below, above):

@@ -127,7 +127,9 @@ class MonotonicFloor(Floor[MonotonicState]):
         else:
             most = CAP / xp.sqrt(n)
             below, above = (xp.where(x < xp.inf, xp.minimum(x, most), x) for x in (own.below, own.above))
-        return own._replace(climb=xp.maximum(own.climb, p.ceiling - sz), harm=harm, below=below, above=above)
+        # of the next rung; those of higher ones are smaller
+        bound = p.ceiling - like(n, p.lipschitz) * xp.maximum(s.base - cohort.dose, 0.0)
+        return own._replace(climb=xp.maximum(own.climb, bound - sz), harm=harm, below=below, above=above)
 
     def sure(self, s: MonotonicState, cohort: Cohort, own: Stakes) -> Stakes:
         """Those of a visit: harm is bet to be where it surely is, effects where they surely tell the arms apart."""
