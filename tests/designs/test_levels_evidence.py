@@ -67,6 +67,19 @@ def test_a_wager_is_convex_and_its_slope_is_right(noise: Noise, above: bool) -> 
     assert np.all((np.diff(value) < 0) == above)
 
 
+def test_a_wager_goes_on_along_its_tangent_where_no_mean_can_be() -> None:
+    """With a tolerance a leader is compared with x - tolerance, which may be below 0."""
+    n, y, x = np.full(3, 900.0), np.full(3, 400.0), np.array([-0.2, -0.01, 0.0])
+    value, slope = wager(n, y, x, BINARY, GAP, True, half=0.0)
+    np.testing.assert_allclose(value, value[2] + slope[2] * x)
+
+
+def test_equal_arms_within_a_tolerance_end() -> None:
+    """One of these once stood at 80,000 pulls and 234 nats: more cells were in doubt than were cut again."""
+    ran = simulate(*case("levels-tie"), SurefootLevels(), 256, 1, progress=False)
+    assert ran.pulls.max() < 10 * np.median(ran.pulls)
+
+
 def test_levels_are_certified_in_order() -> None:
     wealth = np.array([[0.0, 3.0, 4.0, 0.0], [0.0, -9.0, 4.0, 5.0], [0.0, 8.0, -2.0, 5.0], [9.0, 0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(climb(wealth, 4.0), [2, 0, 1, 0])  # levels at and above: 7 4 0, 0 9 5, 11 3 5, 0 0 0

@@ -23,6 +23,8 @@ from .compose import Policy
 from .levels_evidence import STAKES, LevelsEvidence, LevelsState, levels, means, seems_safe
 from .recommend import standard_error
 
+STARVED = 0.02  # of all pulls: two arms of nearly equal value may contest for long, and the best may seem to be a third
+
 
 class Look(NamedTuple):
     """What the policy makes of the readings, (trials, arms) or (trials, arms, levels)."""
@@ -143,8 +145,9 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
 class LevelsPolicy(Policy[LevelsState]):
     """first: pulls of the first cohorts at a new level. growth: a cohort of the contest has this share of all pulls so
     far (see `each`), and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so
-    many times the square root of all pulls at the level that seems to be its largest safe one, and half as many at the
-    next. rare: a level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls."""
+    many times the square root of all pulls, or STARVED of them, at the level that seems to be its largest safe one, and
+    half as many at the next. rare: a level that clearly seems to be above the ceiling gets no more than this share of
+    an arm's pulls."""
 
     on: ClassVar[str] = "surefoot-levels"
 
@@ -190,7 +193,7 @@ class LevelsPolicy(Policy[LevelsState]):
         blank = ~xp.any(worth > 0, axis=(1, 2), keepdims=True)
         worth = xp.where(blank & may, xp.where(level >= v.safe[..., None], -s.n, -1e300), worth)
         # no wrong estimate lasts: the level that seems to be an arm's largest safe one, and the next, get a few pulls
-        few = self.few * xp.sqrt(each(s))[:, None, None]
+        few = self.few * xp.maximum(xp.sqrt(each(s)), STARVED * each(s))[:, None, None]
         over = level - v.safe[..., None]
         want = xp.where(over == 0, few, xp.where(over == 1, 0.5 * few, xp.zeros_like(s.n)))
         lacks = xp.where((s.standing == ACTIVE)[..., None] & (level <= reach), want - s.n, -1.0)

@@ -16,6 +16,7 @@ VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn the s
 FAR_SHARE = 0.1  # of a wager without a known sigma that is on bets by its bound: they hold far from all readings, too
 HARM_SHARE = 0.25  # of the wager against "value >= x, b" that is staked on harm at b; the rest on effects from b on
 
+SIXTHS = [k / 6 for k in range(7)]
 ROOM = 4096  # levels times cells of x that are looked at together
 
 # How far a mean is from the number it is tested against, in log odds (binary readings) or sigmas
@@ -36,16 +37,17 @@ def wager(
     bets that learn how they vary. Where sigma is not known, `more` are `pooled` sums of all readings staked, and most
     of the stake is on exp(g a - g^2 a^2/2) for every reading x + a: its mean is at most 1 whatever sigma is.
     """
-    xp, sign = array_namespace(total), 1.0 if above else -1.0
+    xp, sign, at = array_namespace(total), 1.0 if above else -1.0, x
     g, log_weight = atoms(prior, total)
     g = sign * g
     if noise.kind == "bernoulli":
         rise = xp.expm1(g)
-        chance = 1 + xp.minimum(xp.maximum(x, 0.0), 1.0) * rise  # a mean is never outside [0, 1], whatever x is
+        at = xp.minimum(xp.maximum(x, 0.0), 1.0)  # a mean is never outside [0, 1], whatever x is
+        chance = 1 + at * rise
         bets, falls, times = (g * total + log_weight) - count * xp.log(chance), rise / chance, count
         if more:
             l, even = xp.reshape(like(total, VARY), (-1, *[1] * total.ndim)), math.log(0.5)
-            vary = sign * l * (total - count * x) + (l + xp.log1p(-l)) * more[0] + (even - math.log(len(VARY)))
+            vary = sign * l * (total - count * at) + (l + xp.log1p(-l)) * more[0] + (even - math.log(len(VARY)))
             bets, falls = xp.concat([bets + even, vary]), xp.concat([falls + 0.0 * bets, sign * l + 0.0 * vary])
     elif noise.ratios:
         rise = xp.expm1(g)
@@ -62,7 +64,8 @@ def wager(
     if half is None:
         return log_sum(bets)[0], 0.0
     value, slope = log_sum(bets, falls)
-    return value, -times * slope
+    slope = -times * slope
+    return value + slope * (x - at), slope  # outside it goes on along its tangent
 
 
 def pooled(sums: Callable[[Array], Array], n: Array, total: Array, squares: Array) -> tuple[Array, Array, Array]:
@@ -219,20 +222,20 @@ def infimum(t: Terms, edges: Array, shift: Array, which: Array, goal: float) -> 
 
 def split(t: Terms, edges: Array, arm: Array, shift: Array, goal: float) -> Array:
     """The least evidence against the claim of one arm a row, in these cells and, where it might yet reach the goal, in
-    finer ones: the four weakest are split, again and again."""
+    finer ones: the four weakest of all are split, again and again."""
     xp, left, right = array_namespace(edges), edges[:, :-1], edges[:, 1:]
     one = xp.arange(shift.shape[1], device=device(arm)) == arm[:, None]
-    rest = xp.full_like(left[:, 0], xp.inf)
-    found = -rest
-    for _ in range(9):
-        x, half = 0.5 * (left + right), 0.5 * (right - left)
-        seen, cells = (rows(z, one) for z in against(t, x, half, shift, one))
-        found = xp.maximum(found, xp.minimum(rest, xp.min(cells, axis=1)))
-        if not bool(xp.any((found < goal) & (xp.min(seen, axis=1) >= goal) & (rest >= goal))):
+    first = last = least = left[:, :0]
+    found = xp.full_like(left[:, 0], -xp.inf)
+    for _ in range(16):
+        seen, cells = (rows(z, one) for z in against(t, 0.5 * (left + right), 0.5 * (right - left), shift, one))
+        first, last, least = (xp.concat(z, axis=1) for z in ((first, left), (last, right), (least, cells)))
+        found = xp.maximum(found, xp.min(least, axis=1))
+        if not bool(xp.any((found < goal) & (xp.min(seen, axis=1) >= goal))):
             break
-        order = xp.argsort(cells, axis=1)
-        rest = xp.minimum(rest, xp.min(xp.take_along_axis(cells, order[:, 4:], axis=1), axis=1))
-        left, right = (xp.take_along_axis(z, order[:, :4], axis=1) for z in (left, right))
-        finer = left[..., None] + (right - left)[..., None] * like(left, [k / 6 for k in range(7)])
+        order = xp.argsort(least, axis=1)
+        least, first, last = (xp.take_along_axis(z, order, axis=1) for z in (least, first, last))
+        least, finer = least[:, 4:], first[:, :4, None] + (last - first)[:, :4, None] * like(left, SIXTHS)
+        first, last = first[:, 4:], last[:, 4:]
         left, right = (xp.reshape(z, (z.shape[0], -1)) for z in (finer[..., :-1], finer[..., 1:]))
     return found
