@@ -164,6 +164,14 @@ def test_ends_without_a_runaway_tail(name: str) -> None:
     assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
 
 
+def test_no_rival_is_left_at_a_level_under_the_limit() -> None:
+    """Where it should be over the limit lies between two levels: one in twelve trials had no end at the lower one."""
+    arms = tuple(Arm(name, 0.0, 1.0, levels=tuple(k / 10 for k in range(11))) for name in "abc")
+    problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.3), slack=0.2, delta=0.1, budget=50_000)
+    scenario = Scenario((Linear(0.3, 0.4), Linear(0.3, 0.2), Linear(0.3)), (Linear(0.72), Linear(0.8), Linear(0.93)))
+    assert np.all(simulate(problem, scenario, DESIGN, 32, seed=3).winner >= 0)
+
+
 def test_an_estimate_that_went_to_and_fro_holds_no_leader_back() -> None:
     problem, scenario = case("random-monotonic", instance=126, budget=300_000)
     result = simulate(problem, scenario, make("surefoot-monotonic"), 20, seed=5, progress=False)
