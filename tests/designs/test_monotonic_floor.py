@@ -8,7 +8,7 @@ import numpy as np
 from surefoot import Arm, Noise, Problem, Scenario, simulate
 from surefoot.designs.base import Cohort
 from surefoot.designs.compose import Policy
-from surefoot.designs.monotonic_floor import CAP, FIRST, SHARE, MonotonicFloor, bounds, contest, used
+from surefoot.designs.monotonic_floor import CAP, FINEST, FIRST, SHARE, MonotonicFloor, bounds, contest, used
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear
 from surefoot.testing import play
@@ -56,7 +56,8 @@ def test_visits_are_where_the_rule_says() -> None:
         left = state.standing[0] == 0
         assert np.all(cohort.n[0] == np.where(left, (k + FIRST) ** 2, 0))
         assert np.all(cohort.dose <= state.base)
-        told = contest(state)
+        told, others = contest(state), np.full_like(cohort.stakes, 0.5)
+        np.testing.assert_array_equal(floor.stakes(state, cohort, others), cohort.stakes)  # whatever the policy stakes
         if k % 4 == 0:
             assert np.all(cohort.dose == state.base)
         elif k % 12 == 1:
@@ -85,7 +86,8 @@ def test_no_stake_of_a_policy_is_above_its_cap() -> None:
     for state, cohort, _, _ in play(SurefootMonotonic(Wild()), *problem, trials=4):
         free, p = ~MonotonicFloor().due(state)[:, None], state.problem
         most = CAP / np.sqrt(np.maximum(state.n + cohort.n, 1))
-        climb, _, harm, below, above = (cohort.stakes[..., i] for i in range(5))
+        climb, reach, harm, below, above = (cohort.stakes[..., i] for i in range(5))
+        assert np.all(np.isnan(reach) | (reach >= FINEST * (p.largest - p.starts)))
         next_rung = p.ceiling - np.maximum(state.base - cohort.dose, 0.0)
         for guess, bound in ((harm, p.limit), (climb, next_rung)):
             off = np.where(np.isfinite(guess) & (guess < np.inf), bound - guess, 0.0) / p.noises[1].scale

@@ -22,6 +22,7 @@ from ..arrays import Array, floats, like, pick
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .compose import Floor
+from .ladder import RUNGS
 from .monotonic_cells import ABOVE, BELOW
 from .monotonic_evidence import MonotonicState, Stakes
 from .settle import round_down, wanted
@@ -35,6 +36,9 @@ PART = 1 / 3  # of the gap between two arms, from either end: effects that far a
 CAP = 12.0  # sigmas, over the root of an arm's pulls: no stake of the policy is larger. On all of them it would tell 72
 # nats, where 10 or so are enough
 STAKED = 64.0  # times the pulls to the power 3/4: so many binary effects or counts, which have no size, may be bet on
+LOW = 0.1  # sigmas, over the fourth root of an arm's pulls: no rate is guessed to be lower in a climb, since the ratio
+# of two small rates has no bound
+FINEST = 1e-9  # of an arm's doses: ladders reach at least that far
 
 
 @dataclass(frozen=True)
@@ -101,14 +105,17 @@ class MonotonicFloor(Floor[MonotonicState]):
 
     def stakes(self, state: MonotonicState, cohort: Cohort, own: Array) -> Array:
         """The policy's, none above what is allowed, and in a visit what the visits before it are sure of. Ladders are
-        never made much finer or coarser than what the highest dose may certify: they would forget."""
+        never made much finer or coarser than what the highest dose may certify, and in a visit only for that: each time
+        they forget, and made finer and coarser by turns they would lose more than is gained."""
         xp, s, p = array_namespace(own), state, state.problem
         stakes, known = self.capped(s, cohort, Stakes(*(own[..., i] for i in range(own.shape[-1])))), used(s)
-        top = round_down(p, s.base)
-        due, own_reach = self.due(s)[:, None], stakes.reach
+        top, wide = round_down(p, s.base), like(own, p.largest) - like(own, p.starts)
+        due = self.due(s)[:, None]
         reach = top + (p.ceiling - bounds(p, known, top).harsh) / like(top, p.lipschitz) - s.base
-        far = xp.where(own_reach > reach, xp.minimum(own_reach, 4 * reach), reach)
-        stakes = stakes._replace(reach=xp.where(reach > 0, far, xp.where(due, xp.nan, own_reach)))
+        want = xp.where(due, RUNGS * s.step, stakes.reach)
+        far = xp.where(want > reach, xp.minimum(want, 4 * reach), reach)
+        far = xp.where(reach > 0, far, want)
+        stakes = stakes._replace(reach=xp.where(far > 0, xp.maximum(far, FINEST * wide), xp.nan))
         if bool(xp.any(due)):
             stakes = Stakes(*(xp.where(due, y, x) for x, y in zip(stakes, self.sure(s, cohort, stakes), strict=True)))
         return xp.stack(list(stakes), axis=-1)
@@ -129,7 +136,8 @@ class MonotonicFloor(Floor[MonotonicState]):
             below, above = (xp.where(x < xp.inf, xp.minimum(x, most), x) for x in (own.below, own.above))
         # of the next rung; those of higher ones are smaller
         bound = p.ceiling - like(n, p.lipschitz) * xp.maximum(s.base - cohort.dose, 0.0)
-        return own._replace(climb=xp.maximum(own.climb, bound - sz), harm=harm, below=below, above=above)
+        lowest = xp.maximum(bound - sz, LOW * p.noises[1].scale * n**-0.25) if p.noises[1].ratios else bound - sz
+        return own._replace(climb=xp.maximum(own.climb, lowest), harm=harm, below=below, above=above)
 
     def sure(self, s: MonotonicState, cohort: Cohort, own: Stakes) -> Stakes:
         """Those of a visit: harm is bet to be where it surely is, effects where they surely tell the arms apart."""
