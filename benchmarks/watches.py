@@ -97,6 +97,7 @@ def play(p: Problem, truth: Scenario, seed: int) -> tuple[str, int, int, bool]:
         data = {"dose": cohort.dose[0].tolist(), "n": cohort.n[0].tolist()}
         given = Given(len(record.cohorts) + 1, len(record.harm), data, seed)
         record.cohorts.append(given)
+        record.add_subjects(given.size)
         means = truth.effects(cohort.dose)[0], truth.harms(cohort.dose)[0]
         over += int(sum(n for n, harm in zip(given.n, means[1], strict=True) if harm > p.limit * (1 + 1e-9)))
         for subject, arm in given.subjects():
@@ -106,7 +107,7 @@ def play(p: Problem, truth: Scenario, seed: int) -> tuple[str, int, int, bool]:
             ):
                 m = float(mean[arm]) + more
                 draw = float(rng.random() < m) if noise.binary else m + noise.scale * rng.standard_normal()
-                values.append(draw)
+                values[subject] = draw
         given.closed, given.came = True, record.sums(given)
         watches.update(record)
         for alarm in watches.alarms():

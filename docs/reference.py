@@ -11,40 +11,25 @@ import typer
 import surefoot
 from surefoot import CASES, Characteristics, case, make, schema, simulate
 from surefoot.cli import app
-from surefoot.designs import DESIGNS
-from surefoot.designs.compose import Composed
+from surefoot.designs import DESIGNS, theorem_of
+from surefoot.registry import about
 
-# When to use which: the words that no code can say
-WHEN = {
-    "surefoot-linear": "Effect and harm grow in proportion to the dose, through 0. The first choice there.",
-    "surefoot-monotonic": "Any curves that never fall, and a bound on how fast harm rises. The first choice with doses.",
-    "surefoot-levels": "A few ordered levels, nothing known of distances: dose levels, ramp-up stages. Needs no constant.",
-    "safebai-linear": "The paper's Algorithm 1, to compare with, or where its proof is the one that was agreed on.",
-    "safebai-monotonic": "The paper's Algorithm 2, likewise.",
-    "safeopt": "A Gaussian process and its kernel are believed. No promise of ours; to compare with.",
-    "stageopt": "As safeopt, first expanding and then optimising. To compare with.",
-    "safe-lts": "Made for small regret, not for an answer. To compare with.",
-    "oracle": "Not a design: what it would cost if every largest safe dose were known.",
-    "unconstrained": "Not a design for people: what it would cost if harm were no matter.",
-    "track-and-stop": "The best arm where harm is no matter: how far our bounds are from the best known ones.",
-    "boin": "What dose-finding trials use: a target rate, one drug after the other. No error probability.",
-    "three-plus-three": "What many trials still use.",
-}
 API = {
     "What you know": ["surefoot.Problem", "surefoot.Arm", "surefoot.Noise", "surefoot.load", "surefoot.SurefootError"],
     "What is hidden": ["surefoot.Scenario", "surefoot.case"],
     "Designs": ["surefoot.Design", "surefoot.Policy", "surefoot.Cohort", "surefoot.Outcome", "surefoot.Verdict",
                 "surefoot.make", "surefoot.register"],
     "Simulations": ["surefoot.simulate", "surefoot.Result", "surefoot.Characteristics"],
-    "Live studies": ["surefoot.Study"],
+    "Live studies": ["surefoot.Study", "surefoot.Client"],
     "Pictures": ["surefoot.plots.story", "surefoot.plots.responses", "surefoot.plots.pulls", "surefoot.plots.regret",
                  "surefoot.plots.scenarios"],
 }  # fmt: skip
 METHODS = {
     "surefoot.Study": "create open ask awaiting assign give_back tell tell_many correct void pause resume stop status verdict log "
-    "certificate verify checkpoint preview forecast export backup",
+    "certificate verify checkpoint preview forecast readings export load backup desk adopt",
+    "surefoot.Client": "create studies follow log",
     "surefoot.Problem": "but to_toml load ceiling", "surefoot.Scenario": "truth violations to_toml",
-    "surefoot.Design": "start ask tell verdict recommendation guarantee options but label",
+    "surefoot.Design": "start ask tell verdict recommendation guarantee options meanings but label",
     "surefoot.Policy": "choose stakes begin remember", "surefoot.Verdict": "endings reason guess",
     "surefoot.Result": "trials wrong unsafe", "surefoot.Characteristics": "to_dict rows",
 }  # fmt: skip
@@ -68,18 +53,19 @@ def write_pages(folder: Path) -> None:
 
 
 def designs() -> str:
-    lines = ["# Designs", "", "`surefoot designs` lists them, those of other packages too. With a theorem: no unsafe dose and the "
+    lines = ["# Designs", "", "`surefoot designs` lists them, those of other packages too; `surefoot designs NAME` is what stands here. Options: "
+             "`--set KEY=VALUE`, or `make(name, key=value)`. With a theorem: no unsafe dose and the "
              "right arm, at 1 - delta ([proofs](../guarantees.md)). Costs are in [how many pulls](../cost.md).", ""]  # fmt: skip
     for name, kind in DESIGNS.items():
         if not kind.__module__.startswith("surefoot."):
             continue
-        design = kind()
-        theorem = design.evidence.theorem if isinstance(design, Composed) else f"{name}/1"
-        lines += [f"## {name}", "", " ".join((kind.__doc__ or "").split()), "", "| | |", "|---|---|",
-                  f"| shape | {kind.shape} |", f"| theorem | {f'`{theorem}`' if design.guarantee else 'none: for simulations'} |",
-                  f"| when | {WHEN.get(name, '')} |",
-                  f"| options | {', '.join(f'`{k}` ({v})' for k, v in design.options.items()) or 'none'} |",
-                  f"| runs on a GPU | {'yes' if kind.portable else 'no: NumPy alone'} |", ""]  # fmt: skip
+        design, meant = kind(), kind().meanings
+        promise = f"`{theorem_of(design)}`" if design.guarantee else "none: for simulations"
+        lines += [f"## {name}", "", about(kind), "", "| | |", "|---|---|", f"| when | {meant['when']} |", f"| shape | {kind.shape} |",
+                  f"| theorem | {promise} |", f"| runs on a GPU | {'yes' if design.portable else 'no: NumPy alone'} |", ""]  # fmt: skip
+        if design.options:
+            lines += ["| option | usual | |", "|---|---|---|",
+                      *(f"| `{key}` | {x} | {meant[key]} |" for key, x in design.options.items()), ""]  # fmt: skip
     return "\n".join(lines)
 
 
@@ -126,7 +112,7 @@ def answers() -> str:
         "check": '`{"trials", "seed", "broken", "rows": [as simulate, and "claim"]}`',
         "theory": "bounds, each with `pulls`, `by`, `holds`, or `why` it is not stated; and `arms`",
         "scenarios": f"`{json.dumps({'scenarios': [one]})}`",
-        "designs": '`{"designs": [{"name", "shape", "guarantee", "about", "options", "from"}], "policies": [...]}`',
+        "designs": '`{"designs": [{"name", "shape", "guarantee", "theorem", "about", "when", "options", "meanings", "from"}], "policies": [...]}`',
         "plan": '`{"files": [...]}`', "advise": '`{"advice": [...]}`',
         "demo": '`{"winner", "picture", "db", "characteristics"}`',
         "study ...": "every command has `--json`: one object with what it prints",
@@ -147,10 +133,10 @@ def api() -> str:
             kind = "autofunction" if name.split(".")[-1].islower() else "autoclass"
             lines += ["```{eval-rst}", f".. {kind}:: {name}"]
             if name in METHODS:
-                there = [
-                    method for method in METHODS[name].split() if hasattr(getattr(surefoot, name.split(".")[1]), method)
-                ]
-                lines.append(f"   :members: {', '.join(there)}")
+                kind, members = getattr(surefoot, name.split(".")[1]), METHODS[name].split()
+                if bare := [x for x in members if not getattr(kind, x).__doc__]:
+                    raise ValueError(f"{name} has members without a docstring, which the page would not show: {bare}")
+                lines.append(f"   :members: {', '.join(members)}")
             lines += ["```", ""]
     kinds = ", ".join(f"`{name}`" for name in CASES)
     return "\n".join([*lines, "## Scenarios by name", "", kinds, ""])

@@ -17,15 +17,23 @@ settings.load_profile("fixed")
 # A command line is put together from its annotations once in a process, as it is for a user, not once a call.
 typer.main.get_command = cache(typer.main.get_command)
 
-# Tests that take a second of a core or so (pytest --durations=0 says which): `make test-fast` leaves them out.
-SLOW = set((Path(__file__).parent / "slow.txt").read_text().split())
-# Those of them that are thousands of trials are not traced, nor what they start: it would cost them 40%, and finds no
-# line that the others do not.
-TRIALS = ("tests/designs/", "tests/test_bounds.py")
+# Tests that take a second of a core or so (pytest --durations=0 says which): `make test-fast` leaves them out. Files
+# stand in the order of what they take: the longest are dealt first, so that no core waits for one at the end.
+SLOW = (Path(__file__).parent / "slow.txt").read_text().split()
+ORDER = list(dict.fromkeys(f"tests/{name.split('::')[0]}" for name in SLOW))
+# Those of them that repeat the same many times are not traced, nor what they start: it would cost them 40%, and finds
+# no line that the others do not.
+TRIALS = (
+    "tests/designs/", "tests/study/test_checker.py", "tests/study/test_processes.py", "tests/study/test_replay.py",
+    "tests/study/test_study.py", "tests/study/test_tutorial.py", "tests/study/test_watch.py", "tests/test_bounds.py",
+    "tests/test_catalogue", "tests/test_certified.py", "tests/test_docs.py", "tests/test_play.py",
+)  # fmt: skip
 TRACED = "COVERAGE_PROCESS_CONFIG"  # tells processes of a traced one to be traced as well
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: k for k, name in enumerate(ORDER)}
+    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(ORDER)))
     for item in items:
         if re.sub(r"\[.*|^tests/", "", item.nodeid) in SLOW:
             item.add_marker(pytest.mark.slow)

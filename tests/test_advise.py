@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surefoot import SurefootError, case, make
-from surefoot.advise import advise, variants
+from surefoot.advise import advise, reachable, variants
 from surefoot.designs import default
 
 from .designs.small import drug, easy
@@ -62,5 +62,16 @@ def test_the_command(run: Any, tmp_path: Path) -> None:  # noqa: F811
     assert found[0]["subjects"]["ended"] == 1
     lines = [line for line in EXAMPLE.splitlines() if not line.startswith(("effect", "harm"))]
     path.write_text("\n".join(lines), encoding="utf-8")  # the problem alone
-    said = run("advise", str(path)).out
+    said = run("advise", str(path), "--budget", "100").out
     assert "give the arms effect and harm curves" in said
+    assert "A budget of 100: whatever the design" in said
+
+
+def test_what_a_budget_buys() -> None:
+    problem, truth = easy()
+    few = advise(problem.but(budget=6), truth, make("surefoot-linear"), trials=4)
+    assert few.bought is not None and few.bought.named == 0 and few.size is not None and few.size.mean > 6
+    assert any(line.startswith("A budget of 6 buys: the best arm named in 0% of trials") for line in few.lines())
+    assert reachable(1.2, 0.1) == 1 and 0.5 < reachable(0.3, 0.1) < reachable(0.6, 0.1) < 0.9
+    tied = advise(problem.but(limit=1e-9), truth, make("surefoot-linear"), trials=4)
+    assert "no arm is safe" in tied.lines()[0]

@@ -33,7 +33,7 @@ from surefoot.testing import failures_allowed
 Array = NDArray[np.float64]
 Play = Callable[[int, Array, Array], Array]  # time, sum so far, information so far -> weight of the next readings
 
-SEQUENCES, STEPS = 1200, 120
+SEQUENCES, STEPS = 800, 120
 MIXTURES = {
     "shortfall": SHORTFALL,
     "contrast": CONTRAST,
@@ -240,7 +240,7 @@ def binary(rate: float, rule: str, alpha: float, seed: int) -> tuple[Array, Arra
 
 
 @pytest.mark.parametrize("rule", ["certified", "gamble", "chase"])
-@pytest.mark.parametrize("rate", [0.001, 0.03, 0.3, 0.8])
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.6])
 def test_rates_cover(rate: float, rule: str) -> None:
     for alpha in LEVELS:
         sums = binary(rate, rule, alpha, seed=21)
@@ -334,7 +334,7 @@ def test_bets_win_where_they_should(noise: Noise) -> None:
 def test_control_a_guess_that_knows_the_reading_does_not_cover(noise: Noise) -> None:
     wealth = bets(noise, 0.5, 0.5, True, peek=True)
     for alpha in LEVELS:
-        assert ever(wealth >= math.log(1 / alpha)) > 1.5 * allowed(alpha)
+        assert ever(wealth >= math.log(1 / alpha)) > 1.2 * allowed(alpha)
 
 
 @pytest.mark.parametrize("above", [True, False])

@@ -63,7 +63,7 @@ def test_which_rivals_are_alike(name: str) -> None:
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name in WITH_DOSES])
 def test_random_instances_keep_to_the_assumptions(family: str) -> None:
     scales, gaps, capped, near, signals, kinds = [], [], [], [], [], set()
-    for k in range(200):
+    for k in range(100):
         problem, scenario = case(family, instance=k)
         truth = scenario.truth(problem)
         assert scenario.violations(problem) == [], k

@@ -11,7 +11,7 @@ from rich.console import Console
 from scipy import stats
 
 from surefoot import Characteristics, case, make, simulate
-from surefoot.characteristics import dose_ranges, to_csv, to_markdown, to_rich, upper_bound
+from surefoot.characteristics import brief, dose_ranges, to_csv, to_markdown, to_rich, upper_bound
 
 MONO = make("safebai-monotonic")
 RESULT = simulate(*case("paper-drug", 3), MONO, 200, seed=4)
@@ -64,7 +64,7 @@ def test_the_numbers() -> None:
     assert sum(n["pulls_by_dose"].values()) == pytest.approx(pulls.mean())
     assert n["pulls_by_dose"]["above"] == pytest.approx(n["over_limit"]["pulls_share"] * pulls.mean())
     assert sum(n["endings"].values()) == 200
-    assert 0.5 < n["certified"]["share"] <= 1
+    assert 0.5 < n["safe"]["share"] <= 1
     assert n["decisions"]["mean"] == RESULT.rounds.mean()
     assert dose_ranges() == ["0-20%", "20-40%", "40-60%", "60-80%", "80-100%", "above"]
 
@@ -87,7 +87,7 @@ def test_one_trial_and_no_winner(budget: int) -> None:
     table = Characteristics(simulate(*case("paper-drug", 3, budget=budget), MONO, 1))
     json.dumps(table.to_dict(), allow_nan=False)
     assert table.rows()
-    assert (table.numbers["certified"]["share"] is None) is (budget == 1)
+    assert (table.numbers["safe"]["share"] is None) is (budget == 1)
 
 
 def test_unsafe_starts_make_no_nan() -> None:
@@ -103,10 +103,18 @@ def test_where_no_arm_is_safe() -> None:
     result = simulate(*case("paper-drug", 3, limit=0.01), MONO, 50)
     n = Characteristics(result).numbers
     json.dumps(n, allow_nan=False)
-    assert n["best"] is None
+    assert n["best"] is None and "no arm is safe" in n["no_single_best"]
+    assert brief(Characteristics(result))["named: best / wrong"].startswith("none safe / ")
     assert n["wrong"]["count"] == (result.winner >= 0).sum() > 0
     assert n["pulls_by_dose"]["above"] == result.pulls.mean()
-    assert n["certified"]["share"] is None
+    assert n["safe"]["share"] is None
+
+
+def test_a_tie_and_a_rate_of_failures_without_a_name_are_said() -> None:
+    tie = Characteristics(simulate(*case("equal-arms", budget=50, tolerance=None), make("surefoot-linear"), 5))
+    assert tie.notes[0].startswith("equal-arms: all arms are equally the best")
+    assert brief(tie)["recommended: best"] == "any will do"
+    assert dict(tie.rows())["failed (wrong or unsafe), promised at most 0.1"].endswith("an arm was named in 0.0%")
 
 
 def test_markdown_parses_back() -> None:

@@ -78,6 +78,14 @@ def test_commands_parse(page: Path) -> None:
         command.commands[words[0]].make_context(words[0], list(words[1:]))
 
 
+def test_extras_are_quoted_for_every_shell() -> None:
+    """zsh takes brackets for a pattern."""
+    files = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.md")]
+    for path in files:
+        bare = re.findall(r"pip install (?!['\"])\S*\[.*", path.read_text(encoding="utf-8"))
+        assert not bare, f"{path}: {bare}"
+
+
 @pytest.mark.parametrize("name", [n for n in surefoot.__all__ if n.islower() or n[1:].islower()] + ["Study"])
 def test_every_public_name_says_what_it_is(name: str) -> None:
     it = getattr(surefoot, name)
@@ -126,3 +134,6 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
         os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
         NotebookClient(book, timeout=300, kernel_name="python3").execute()
     assert not any("outputs" in cell and not cell.get("execution_count") for cell in book.cells)
+    shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", ())]
+    drawn = sum("image/png" in data for data in shown)
+    assert drawn == sum("responses(" in cell.source for cell in book.cells), "pictures are shown as they are"

@@ -10,7 +10,7 @@ from scipy import stats
 
 from surefoot import Noise, SurefootError
 from surefoot.bounds import ANY, log_mixture, log_tilt
-from surefoot.noise import Bernoulli, Gaussian, Rademacher, draw_sums
+from surefoot.noise import Bernoulli, Bounded, Gaussian, PerArm, Rademacher, draw_sums
 
 Array = NDArray[Any]
 FALSE_ALARM = 1e-7  # of one check; there are fewer than ten a test
@@ -160,3 +160,36 @@ def test_binary_readings_at_0_and_1(c: float) -> None:
     effect, harm = draw_sums(np.random.default_rng(0), n, (f, g), (Noise("bernoulli"),) * 2, c)
     assert effect.tolist() == [[0, 5, 5, 0]]
     assert harm.tolist() == [[5, 5, 0, 0]]
+
+
+def test_readings_that_cannot_be() -> None:
+    for noise, bad, words in (
+        (Bounded(0, 2), 2.5, "x is between 0 and 2 in this study; got 2.5"),
+        (Noise("poisson", 2.0), 1.5, "x is a count in this study: a whole number from 0 on; got 1.5"),
+        (Noise("poisson", 2.0), -1, "x is a count"),
+    ):
+        with pytest.raises(SurefootError, match=words):
+            noise.reading("x", bad)
+        assert noise.reading("x", 1) == 1.0
+    with pytest.raises(SurefootError, match="spread must be true or false; got 1"):
+        Bounded(0, 2, spread=1)  # type: ignore[arg-type]
+
+
+def test_what_a_kind_does_not_say_is_an_error_when_it_is_needed() -> None:
+    class Mute(Noise):
+        kind = "mute"
+
+    mute, some = Mute.__new__(Mute), np.ones((1, 1))
+    for ask in (lambda: mute.scale, lambda: mute.draw(None, some, some), lambda: mute.squares(None, some, some, some)):  # type: ignore[arg-type]
+        with pytest.raises(SurefootError, match="Mute noise does not say"):
+            ask()
+
+
+def test_every_arm_with_a_noise_of_its_own() -> None:
+    both = PerArm((Noise("gaussian", 0.5), Noise("bernoulli")))
+    rng, n = np.random.default_rng(1), np.full((2000, 2), 10)
+    total, off = both.draw(rng, n, np.full((2000, 2), 0.3))
+    assert np.all(np.abs(total.mean(axis=0) - 3) < 6 * np.sqrt(10 * np.array([0.25, 0.21]) / 2000))
+    assert both.scale == 0.5 and off.shape == (2000, 2) and set(np.unique(total[:, 1])) <= set(range(11))
+    sums, squares = both.both(rng, n, np.full((2000, 2), 0.3))
+    assert np.all(np.abs(squares.mean(axis=0) / 9 - [0.25, 0.21]) < 0.02) and sums.shape == (2000, 2)

@@ -1,4 +1,5 @@
 import csv
+import json
 import tomllib
 from pathlib import Path
 
@@ -56,6 +57,10 @@ def test_by_command_line(tmp_path: Path) -> None:
         writer.writerows(rows())
     ran = CliRunner().invoke(app, ["pilot", str(path)])
     assert ran.exit_code == 0 and "gaussian-guess" in ran.output and "No sign" in ran.output
+    told = json.loads(CliRunner().invoke(app, ["pilot", str(path), "--json"]).output)
+    assert told["spreads"][0]["n"] == 180 and told["signs"] == []
+    with pytest.raises(SurefootError, match="cannot read"):
+        pilot(tmp_path / "none.csv")
     path.write_text("arm,dose,effect\nA,1,2\n")
     with pytest.raises(SurefootError, match="lacks the column harm"):
         pilot(path)

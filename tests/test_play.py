@@ -31,7 +31,7 @@ def assert_same(one: Played, two: Played) -> None:
 def test_the_batch_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One part after another, or all side by side: parts of four, so that a few trials make several."""
     monkeypatch.setattr("surefoot.play.PART", 4)
-    cap = {"safebai-linear": 10**5, "safebai-monotonic": 10**5, "surefoot-monotonic": 700}.get(name, 150)
+    cap = {"safebai-linear": 10**5, "safebai-monotonic": 10**5, "surefoot-monotonic": 300}.get(name, 150)
     whole = job(name, 11, min(cap, 20) if "opt" in name else cap, width=11)
     assert_same(play(whole), play(replace(whole, width=8)))
 

@@ -118,7 +118,7 @@ def test_pictures_do_what_one_expects(traced: Result, tmp_path: Path) -> None:
     regret([traced], tmp_path / "g.png")
     scenarios([traced, Characteristics(traced)], tmp_path / "c.png")
     figure = responses(traced, tmp_path / "r.png")
-    assert {"limit", "truth", "doses given", "certified for the limit"} <= set(labels(figure))
+    assert {"limit", "truth", "doses given", "shown to be safe"} <= set(labels(figure))
     assert all((tmp_path / name).stat().st_size > 5000 for name in ("s.svg", "p.png", "g.png", "c.png", "r.png"))
     with pytest.raises(SurefootError, match="a picture is of a Result or a Study; got int"):
         responses(3)

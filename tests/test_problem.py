@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot import Arm, Noise, Problem, SurefootError
+from surefoot import Arm, Noise, Problem, SurefootError, case, make
+from surefoot.noise import Bounded
 from surefoot.problem import number
 
 ARMS = (Arm("a", 0.1, 1.5), Arm("b", 0.2, 1.5))
@@ -324,3 +325,11 @@ def test_ordered_levels_go_to_toml_and_back(tmp_path: Path) -> None:
 )
 def test_refuses_levels(make: Any, message: str) -> None:
     refused(make, message)
+
+
+def test_a_problem_and_a_design_at_a_glance() -> None:
+    problem, _ = case("paper-drug", 2, budget=500)
+    assert "<table" in problem._repr_html_() and "500" in problem._repr_html_()
+    assert repr(make("safebai-linear")) == "<safebai-linear: linear, with a guarantee>"
+    with pytest.raises(SurefootError, match="only surefoot-levels by how they vary"):
+        make("surefoot-linear").start(case("paper-linear", 2)[0].but(noise=Bounded(0, 2, spread=True)))

@@ -39,6 +39,13 @@ def clean() -> Iterator[None]:
     sys.path[:] = path
 
 
+def test_ours_are_imported_when_asked_for() -> None:
+    assert [(name, kind.name) for name, kind in DESIGNS.items()] == [(name, name) for name in DESIGNS]
+    asks = "import sys, surefoot; surefoot.make('safe-lts'); print(*sorted(m for m in sys.modules if 'designs.s' in m))"
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"surefoot.designs.{name}" for name in ("safe_lts", "settle")]
+
+
 @pytest.mark.usefixtures("clean")
 def test_what_is_registered_is_there_by_name() -> None:
     @register
@@ -70,6 +77,15 @@ def test_a_policy_is_an_option_of_its_design() -> None:
     assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "surefoot-monotonic:policy=slow:pause=3"
     assert make(design.name, **design.options) == design
     assert find("slow:pause=3") == ("surefoot-monotonic", {"policy": "slow", "pause": "3"})
+    assert make("slow", pause=3) == design
+    with pytest.raises(SurefootError, match="did you mean 'slow'"):
+        make("slo")
+    with pytest.raises(SurefootError, match="'linear' is a curve; a design is one of surefoot-linear"):
+        make("linear")
+    with pytest.raises(
+        SurefootError, match=r"Bad.begin hides the method MonotonicPolicy.begin: give this option another"
+    ):
+        type("Bad", (MonotonicPolicy,), {"__annotations__": {"begin": int}})
     assert policies("monotonic") == ["slow"] and policies("linear") == []
     with pytest.raises(SurefootError, match="the policy slow is for surefoot-monotonic; got surefoot-linear"):
         make("surefoot-linear", policy="slow")

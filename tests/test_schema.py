@@ -104,6 +104,22 @@ def test_one_mistake_is_one_line(tmp_path: Path) -> None:
     assert one.endswith("delta must be between 0 and 1, both excluded; got 1.0") and ", line " in one
 
 
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("[[arms]]", "[arms]", "arms must be a list of tables"),
+        ('noise = { kind = "bernoulli" }', 'noise = "bernoulli"', "noise"),
+        ('name = "x"\nnam = 1', 'name = "x"\nactual_noise = { kind = "loud" }', "loud"),
+        ('[[scenarios.arms]]\nname = "drug C"', "[[scenarios.arms]]", "lacks name"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_told(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path, lists = tmp_path / "p.toml", LEVELS if new != "[arms]" else 'shape = "levels"\nlimit = 1\n[[arms]]\n'
+    path.write_text(lists.replace(old, new))
+    with pytest.raises(SurefootError, match=said):
+        load(path)
+
+
 def test_the_schema_knows_every_field() -> None:
     assert set(PROBLEM) == {f.name for f in fields(Problem)}
     assert set(ARM) == {f.name for f in fields(Arm)} - {"labels"}

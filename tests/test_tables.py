@@ -29,17 +29,23 @@ def test_no_word_is_broken_and_no_line_is_too_long() -> None:
             assert text.count(word) >= 3, (width, word)
 
 
-def test_columns_may_be_left_out_and_that_is_said() -> None:
-    rows = [{"name": f"n{k}", "much": f"value{k} " * 2, "little": "x" * 30 + str(k)} for k in range(3)]
-    text = printed(Fit(rows, "T", ("little",), more="--json"), 40)
-    assert "Not shown here: little (--json)." in text and "xxx" not in text and "value2 value2" in text
-    assert "Not shown" not in printed(Fit(rows, "T", ("little",)), 100)
+def test_a_table_is_cut_where_it_is_too_wide_and_loses_nothing() -> None:
+    rows = [{"name": f"n{k}", "much": f"value{k} " * 2, "long": "x" * 25 + str(k)} for k in range(3)]
+    text = printed(Fit(rows, "T", keys=("name",)), 40)
+    assert text.count("n2") == 2 and "x" * 25 + "2" in text and "value2 value2" in text
+    assert printed(Fit(rows, "T", keys=("name",)), 100).count("n2") == 1
 
 
 def test_what_is_the_same_everywhere_is_said_once() -> None:
     rows = [{"name": f"n{k}", "same": "always the same thing", "other": "x" * 20 + str(k)} for k in range(3)]
     text = printed(Fit(rows, "T"), 40)
     assert text.count("always the same thing") == 1 and "T; same: always the same thing" in " ".join(text.split())
+
+
+def test_facts_below_each_other_where_a_table_has_no_room() -> None:
+    rows = [{"name": f"n{k}", **{f"fact{i}": f"value{k}{i} and more" for i in range(9)}} for k in range(2)]
+    lines = [line.split() for line in printed(Fit(rows), 50).splitlines()]
+    assert ["fact3", "value13", "and", "more"] in lines and max(map(len, lines)) == 4
 
 
 def test_a_table_for_each_group() -> None:
@@ -55,7 +61,7 @@ def test_characteristics_fit(width: int) -> None:
     for tables in ([one], [one] * 3, [one] * 6):
         text = printed(to_rich(tables), width)
         assert all(len(line) <= width for line in text.splitlines()) and "inf" not in text and "nan" not in text
-        for cell in brief(one)["design"], brief(one)["recommended"]:
+        for cell in brief(one)["design"], brief(one)["named: best / wrong"]:
             assert text.count(cell) >= 1
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from surefoot import Noise, SurefootError
-from surefoot.designs import SafeBAILinear, SafeBAIMonotonic
 from surefoot.designs.base import RUNNING, Cohort, Outcome
+from surefoot.designs.linear import SafeBAILinear
+from surefoot.designs.monotonic import SafeBAIMonotonic
 from surefoot.testing import DesignSuite, failures_allowed
 
 METHODS = [name for name in dir(DesignSuite) if name.startswith("test_")]

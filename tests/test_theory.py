@@ -229,7 +229,8 @@ def adversary(problem: Problem, scenario: Scenario, trials: int = 64, seed: int 
     """Trials in which every mean is off by up to epsilon_l: at random, or always to one side. Also the last epoch and
     the number of cohorts of every arm."""
     problem = problem.but(budget=10**12)
-    design, rng, shape = make(f"safebai-{problem.shape}"), np.random.default_rng(seed), (trials, len(problem.arms))
+    design, rng = make(f"safebai-{problem.shape}", unit=1.0), np.random.default_rng(seed)
+    shape = trials, len(problem.arms)
     state = design.start(problem, trials)
     side, way = rng.choice([-1.0, 1.0], (2, *shape)), rng.integers(0, 3, (2, *shape))
     last, count = np.zeros(shape), np.zeros(shape)
@@ -271,7 +272,7 @@ def test_upper_bound_of_random_lines(seed: int) -> None:
     holds(lines(value / top, mu, top * 10 ** rng.uniform(-2, 0, d), M, limit, sigma=1e-3), seed)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_upper_bound_of_random_curves(seed: int) -> None:
     """Bent harms that end below, at or above limit + slack; effects that rise where it hurts; K other than 1."""
     rng = np.random.default_rng(seed)
@@ -339,7 +340,7 @@ def test_lipschitz_constant_is_a_unit_of_the_dose() -> None:
 )
 def test_measured_pulls_lie_between_the_bounds(made: Made) -> None:
     problem, scenario = made
-    pulls = simulate(problem, scenario, make(f"safebai-{problem.shape}"), 2000, seed=1, progress=False).pulls
+    pulls = simulate(problem, scenario, make(f"safebai-{problem.shape}", unit=1.0), 2000, seed=1, progress=False).pulls
     if problem.shape == "linear":
         least = theory.characteristic_time(problem, scenario).pulls
     else:

@@ -3,7 +3,8 @@
 Whether it can be resolved at all follows from the problem alone. The rest is about one truth: the bound that no design
 can beat, about how many subjects ours takes (a few simulated trials, with their error), and what each assumption costs:
 the same with one thing changed. Changes are compared under a coarser policy, which decides less often: what it adds to
-the number of subjects it adds to both, and an answer comes in seconds.
+the number of subjects it adds to both, and an answer comes in seconds. Of a budget: what it buys, by a few trials that
+end there, and how often any design could have named the best by then, roughly.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from .characteristics import Characteristics
 from .designs.base import BEST_ARM, WITHIN_TOLERANCE, Design
 from .noise import Noise
 from .problem import Problem
+from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
-from .theory import NotStated, certified_lower_bound, doubts
+from .theory import NotStated, certified_lower_bound, doubts, kl
 from .theory.resolvable import refuse
 
 LONGEST = 100_000  # subjects after which a trial of the first look is given up
@@ -52,6 +55,38 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Bought:
+    """What a budget buys: shares of simulated trials that end with it; without a truth, what could be told apart."""
+
+    budget: int
+    gap: float  # no design is expected to name the best arm by then whose value is less than about this above the rest
+    named: float | None = None  # the best arm
+    recommended: float | None = None
+    over: float | None = None  # the recommended dose is above the limit
+    most: float | None = None  # about how often any design with the promise can have named the best arm by then
+    trials: int = 0
+
+    def lines(self) -> Iterator[str]:
+        if self.named is None or self.recommended is None:
+            yield (
+                f"A budget of {self.budget:,}: whatever the design, do not expect a name by then unless the best arm's "
+                f"value is at least about {self.gap:.2g} above the others' (rough: as if all safe doses were known)."
+            )
+            return
+        error = math.sqrt(max(self.recommended * (1 - self.recommended), 0.05) / self.trials)
+        yield (
+            f"A budget of {self.budget:,} buys: the best arm named in {self.named:.0%} of trials, recommended in "
+            f"{self.recommended:.0%} at a dose that is over the limit in {self.over:.0%} ({self.trials} simulated "
+            f"trials, so ± {error:.0%})."
+        )
+        if self.most is not None and self.most < 1:
+            yield (
+                f"About {self.most:.0%} is what the best design with this promise could name by then (rough: scaled "
+                "from the bound above, as evidence grows with the subjects)."
+            )
+
+
+@dataclass(frozen=True)
 class Advice:
     problem: Problem
     scenario: Scenario | None
@@ -61,20 +96,24 @@ class Advice:
     changes: tuple[Change, ...] = ()  # the most helpful first; all together last
     together: Change | None = None
     trials: int = 0
+    bought: Bought | None = None
+    unclear: str | None = None  # why there is not one best arm to be found
 
     def lines(self) -> list[str]:
         """In words."""
         said = [f"It may never end: {line}." for line in self.doubts] or ["It can be resolved."]
-        if self.scenario is None or self.size is None:
-            return [
-                *said,
-                "How many subjects depends on the truth: give the arms effect and harm curves to learn more.",
-            ]
+        if self.scenario is None:
+            said.append("How many subjects depends on the truth: give the arms effect and harm curves to learn more.")
+        elif self.unclear:
+            return [f"If {self.scenario.name} were the truth: {self.unclear}."]
+        if self.size is None or self.scenario is None:
+            return [*said, *(self.bought.lines() if self.bought else ())]
         said.append(
             f"If {self.scenario.name} were the truth it would take {self.size} (at delta {self.problem.delta:g})."
         )
         if self.least:
             said.append(f"No design that keeps the promise can do with fewer than {self.least:,.0f} on average.")
+        said += self.bought.lines() if self.bought else ()
         if self.changes:
             first, *others = (f"{change.what} would take {change} of that" for change in self.changes)
             said += [f"What costs most: {first}.", *(f"Also: {other}." for other in others)]
@@ -91,7 +130,8 @@ class Advice:
         rows = [{"change": x.what, "ratio": x.ratio, "se": x.se} for x in self.changes]
         return {
             "scenario": self.scenario.name if self.scenario else None, "doubts": self.doubts, "least": self.least,
-            "subjects": vars(self.size) if self.size else None, "changes": rows,
+            "subjects": vars(self.size) if self.size else None, "changes": rows, "no_single_best": self.unclear,
+            "budget": vars(self.bought) if self.bought else None,
             "together": self.together.ratio if self.together else None, "trials": self.trials, "words": self.lines(),
         }  # fmt: skip
 
@@ -100,8 +140,13 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
     """A problem that nothing can resolve is refused, before anything is simulated."""
     refuse(problem)
     found = Advice(problem, scenario, doubts(problem), trials=trials)
+    asked, problem = problem, problem.but(budget=Problem.budget)
+    if asked.budget < Problem.budget:
+        found = replace(found, bought=Bought(asked.budget, apart(asked)))
     if scenario is None:
         return found
+    if (unclear := no_single_best(problem, scenario.truth(problem))) and not problem.tolerance:
+        return replace(found, unclear=unclear)
     rough = design.but(growth=COARSE * design.options["growth"]) if "growth" in design.options else design
     usual, all_, changes = size(problem, scenario, rough, trials, seed), problem, list[Change]()
 
@@ -115,12 +160,42 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
         all_ = all_.but(**{key: value})
     together = compared("all of these", all_) if len(changes) > 1 else None
     changes.sort(key=lambda change: change.ratio)
-    now = size(problem, scenario, design, trials, seed)
-    return replace(found, least=least(problem, scenario), size=now, changes=tuple(changes), together=together)
+    now, bound = size(problem, scenario, design, trials, seed), least(problem, scenario)
+    if found.bought:
+        found = replace(found, bought=buys(asked, scenario, design, 4 * trials, seed, bound))
+    return replace(found, least=bound, size=now, changes=tuple(changes), together=together)
+
+
+def buys(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int, least: float | None) -> Bought:
+    """What trials that end with the budget come to."""
+    n = Characteristics(simulate(problem, scenario, design, trials, seed)).numbers
+    named, best, over = (n[key]["rate"] for key in ("named_best", "recommended_best", "recommended_over_limit"))
+    most = None if least is None else reachable(problem.budget / least, problem.delta)
+    return Bought(problem.budget, apart(problem), named, best, over, most, trials)
+
+
+def reachable(share: float, delta: float) -> float:
+    """How often the best can be named with this share of the least mean: the q whose kl(q, delta) is that share of
+    kl(delta, 1 - delta). A bound where there is one rival at one dose, and else about it (see theory.certified)."""
+    low, high = delta, 1 - delta
+    if share >= 1 or not 0 < delta < 0.5:
+        return 1.0
+    for _ in range(40):
+        q = (low + high) / 2
+        told = q * math.log(q / delta) + (1 - q) * math.log((1 - q) / (1 - delta))
+        low, high = (q, high) if told < share * kl(delta) else (low, q)
+    return low
+
+
+def apart(problem: Problem) -> float:
+    """The gap at which the budget is the least mean of any design, all rivals equal, one known dose each: d Gaussian
+    arms take 2 sigma^2 (1 + sqrt(d - 1))^2 kl(delta, 1 - delta) / gap^2 (Garivier and Kaufmann 2016)."""
+    wide = problem.noises[0].scale * (1 + math.sqrt(len(problem.arms) - 1))
+    return wide * math.sqrt(2 * kl(problem.delta) / problem.budget)
 
 
 def size(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int) -> Size:
-    result = simulate(problem.but(budget=min(problem.budget, LONGEST)), scenario, design, trials, seed)
+    result = simulate(problem.but(budget=LONGEST), scenario, design, trials, seed)
     pulls = result.pulls.astype(float)
     se = float(pulls.std(ddof=1)) / math.sqrt(trials) if trials > 1 else 0.0
     ended = float(np.isin(result.ending, (BEST_ARM, WITHIN_TOLERANCE)).mean())

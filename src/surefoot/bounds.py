@@ -15,9 +15,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from .arrays import Array, like
+from .arrays import Array, array_namespace, like
 
 
 @dataclass(frozen=True)
@@ -127,16 +126,16 @@ def log_tilt(total: Array, n: Array, x: Array, above: bool) -> Array:
 
 def subgaussian_bet(total: Array, n: Array, bound: Array, guess: Array, sigma: float, above: bool) -> Array:
     """Log of the wealth from one bet that a mean is above (or below) `bound`, staked by a `guess` made beforehand:
-    exp(g (x - bound) - g^2 sigma^2/2) for every reading x, with g = (guess - bound) / sigma^2.
+    exp(g (x - bound) - g^2 sigma^2/2) for every reading x, with g = (guess - bound) / sigma^2 (`off` / sigma^2).
 
     Where the guess is on the other side, nothing is staked. The expected wealth is at most 1 for every mean that is not
     above (below) the bound, so the product over readings with predictable bounds and guesses is a supermartingale, and
     P(it ever reaches 1/alpha) <= alpha (Ville).
     """
     xp = array_namespace(total)
-    sign, var = (1.0 if above else -1.0), sigma**2
-    stake = xp.maximum(sign * (guess - bound), 0.0) / var
-    return stake * sign * (total - n * bound) - 0.5 * stake**2 * var * n
+    off = xp.maximum(guess - bound if above else bound - guess, 0.0)
+    seen = total - n * bound if above else n * bound - total
+    return off * (seen - off * (0.5 * n)) / sigma**2
 
 
 def binary_bet(total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from .checks import html_table
 from .designs.base import ALL_STOPPED, ENDINGS
 from .problem import Problem
+from .results import no_single_best
 from .simulate import DOSE_BINS, Array, Result
 
 ABOVE = ("above_limit", "above_ceiling")
@@ -69,6 +70,7 @@ class Characteristics:
             "trials": r.trials,
             "seed": r.seed,
             "best": p.names[r.truth.best] if np.any(np.isfinite(r.truth.value)) else None,  # None: no arm is safe
+            "no_single_best": no_single_best(p, r.truth),
             "guarantee": r.design.guarantee,
             "outside_assumptions": r.scenario.violations(p),
             "pulls": {
@@ -97,7 +99,7 @@ class Characteristics:
                 "mean_excess": float(sums.excess) / over if over else 0.0,
             }
             | ({"above_ceiling": sum(x["above_ceiling"] for x in self.by_level)} if p.shape == "levels" else {}),
-            "certified": {"share": float(sums.share) / counts["shares"] if counts["shares"] else None},
+            "safe": {"share": float(sums.share) / counts["shares"] if counts["shares"] else None},
             "decisions": {"mean": counts["rounds"] / trials, "max": sums.most_rounds},
             "endings": {ENDINGS[k]: counts[f"ending {k}"] for k in range(1, len(ENDINGS))},
             "seconds": r.seconds,
@@ -169,9 +171,9 @@ class Characteristics:
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and values, for a table."""
-        n = self.numbers
-        rate = {k: f"{n[k]['rate']:.3%} (99% upper bound {n[k]['upper']:.3%})" for k in ("wrong", "unsafe", "failed")}
-        pulls, certified = n["pulls"], n["certified"]["share"]
+        n, said = self.numbers, brief(self)
+        rate = {k: f"{self._percent(n[k]['rate'])} (at most {self._percent(n[k]['upper'])}, at 99%)" for k in RATES}
+        pulls, safe = n["pulls"], n["safe"]["share"]
         ceiling = "limit + slack" if n["slack"] is not None else "limit"
         promise = (
             f"failed (wrong or unsafe), promised at most {n['delta']:g}" if self.promised else "failed (no promise)"
@@ -182,15 +184,8 @@ class Characteristics:
             ("pulls, median / 90% / most", f"{pulls['median']:,.0f} / {pulls['p90']:,.0f} / {pulls['max']:,}"),
             *([("pulls, times the lower bound", f"{pulls['of_least']:.2f}")] if "of_least" in pulls else []),
             ("decisions, mean", f"{n['decisions']['mean']:,.1f}"),
-            *(
-                (f"best arm {word}", f"{n[key]['rate']:.1%} ± {n[key]['se']:.1%}")
-                for word, key in (("named", "named_best"), ("recommended", "recommended_best"))
-            ),
-            (
-                "recommended dose above the limit",
-                f"{n['recommended_over_limit']['rate']:.1%} ± {n['recommended_over_limit']['se']:.1%}",
-            ),
-            (promise, rate["failed"] + ("; no arm was named" if _silent(n) else "")),
+            *((key, said[key]) for key in (NAMED, RECOMMENDED, "recommended dose over the limit")),
+            (promise, rate["failed"] + ("" if self.named == 1 else f"; an arm was named in {self.named:.1%}")),
             ("wrong arm", rate["wrong"]),
             (
                 f"any pull above {ceiling}" if "pulls_by_level" not in n else "any level given that may not be",
@@ -201,8 +196,8 @@ class Characteristics:
                 f"{n['over_limit']['pulls_share']:.2%}, by {n['over_limit']['mean_excess']:.3g} on average",
             ),
             (
-                "winner's certified dose, of the way to its largest safe one",
-                "none" if certified is None else f"{certified:.1%}",
+                "winner's safe dose as shown, of the way to the true one",
+                "none" if safe is None else f"{safe:.1%}",
             ),
             ("endings", ", ".join(f"{name} {count:,}" for name, count in n["endings"].items() if count)),
             ("pulls by arm", ", ".join(_few([f"{k} {v:,.0f}" for k, v in n["pulls_by_arm"].items()]))),
@@ -229,6 +224,23 @@ class Characteristics:
         """Whether the guarantee is claimed here: the design has one, and the scenario keeps to the assumptions."""
         return bool(self.numbers["guarantee"]) and not self.numbers["outside_assumptions"]
 
+    @property
+    def named(self) -> float:
+        """The share of trials that named an arm, right or wrong: only these could name a wrong one."""
+        return float((self.numbers["named_best"]["count"] + self.numbers["wrong"]["count"]) / self.result.trials)
+
+    @property
+    def notes(self) -> list[str]:
+        """What has to be known to read these numbers."""
+        n = self.numbers
+        said = [f"{n['scenario']}: {n['no_single_best']}"] if n["no_single_best"] else []
+        return said + [f"{n['scenario']}: outside the assumptions, so nothing is promised: {x}"
+                       for x in n["outside_assumptions"]]  # fmt: skip
+
+    def _percent(self, rate: float) -> str:
+        """With the digits that so many trials can tell."""
+        return f"{rate:.{1 + (self.result.trials >= 2000) + (self.result.trials >= 20_000)}%}"
+
 
 def _few(parts: list[str], most: int = 12) -> list[str]:
     return parts if len(parts) <= most else [*parts[: most - 1], f"{len(parts) - most + 1} more"]
@@ -240,33 +252,34 @@ def dose_ranges() -> list[str]:
 
 
 def brief(table: Characteristics) -> dict[str, str]:
-    """One result in a row: what a planner asks first."""
-    n = table.numbers
-    named, recommended, over_limit = (f"{n[key]['rate']:.1%} ± {n[key]['se']:.1%}" for key in ASKED)
-    failed = f"{n['failed']['rate']:.1%} ({n['failed']['upper']:.1%})"
+    """One result in a row: what a planner asks first. Where there is not one best arm, that stands in its place."""
+    n, percent = table.numbers, table._percent
+    share = {key: f"{percent(n[key]['rate'])} ± {percent(n[key]['se'])}" for key in ASKED}
+    wrong, recommended = percent(n["wrong"]["rate"]), share["recommended_best"]
+    named = f"{percent(n['named_best']['rate'])} / {wrong}"
+    if n["best"] is None:
+        named = f"none safe / {wrong}"
+        recommended = f"stopped {percent(n['endings']['all-stopped'] / n['trials'])}"
+    elif (n["no_single_best"] or "").startswith("all arms"):
+        named, recommended = f"any, {percent(table.named)}", "any will do"
     pulls, over = n["pulls"], n["over_limit"]
     return {
         "scenario": n["scenario"],
         "design": n["label"],
         "at most": f"{n['budget']:,}" if n["budget"] else "the end",
-        "best arm named": named,
-        "recommended": recommended,
-        "recommended dose above the limit": over_limit,
-        "failed (99% upper bound)": failed + ("; none named" if _silent(n) else ""),
+        NAMED: named,
+        RECOMMENDED: recommended,
+        "failed (at most, 99%)": f"{percent(n['failed']['rate'])} ({percent(n['failed']['upper'])})",
         "promised": f"{n['delta']:g}" if table.promised else "nothing",
-        "subjects, mean": f"{pulls['mean']:,.0f} ± {pulls['se']:,.0f}",
-        "median / 90%": f"{pulls['median']:,.0f} / {pulls['p90']:,.0f}",
-        "over the limit": f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})",
+        "recommended dose over the limit": share["recommended_over_limit"],
+        "subjects over the limit": f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})",
+        "subjects: mean / 90%": f"{pulls['mean']:,.0f} / {pulls['p90']:,.0f}",
     }
 
 
-FIRST_TO_GO = ("median / 90%", "recommended dose above the limit", "promised", "over the limit", "best arm named")
-ASKED = ("named_best", "recommended_best", "recommended_over_limit")
-
-
-def _silent(n: dict[str, Any]) -> bool:
-    """Whether no trial named an arm, so that none could be wrong."""
-    return not n["named_best"]["count"] and not n["wrong"]["count"]
+NAMED, RECOMMENDED = "named: best / wrong", "recommended: best"
+ASKED = ("recommended_best", "recommended_over_limit")
+RATES = ("wrong", "unsafe", "failed")
 
 
 def to_markdown(tables: Sequence[Characteristics]) -> str:
@@ -276,14 +289,14 @@ def to_markdown(tables: Sequence[Characteristics]) -> str:
         cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
     columns = [dict(_plain(t)) for t in tables]
-    head = [f"{t.numbers['scenario']}, {t.numbers['label']}" + _at_most(t) for t in tables]
+    head = [", ".join(filter(None, (t.numbers["scenario"], t.numbers["label"], _at_most(t)))) for t in tables]
     lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
     lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
     return "\n".join(lines) + "\n"
 
 
 def _at_most(table: Characteristics) -> str:
-    return f", at most {table.numbers['budget']:,}" if table.numbers["budget"] else ""
+    return f"at most {table.numbers['budget']:,}" if table.numbers["budget"] else ""
 
 
 def _plain(table: Characteristics) -> list[tuple[str, str]]:
@@ -324,13 +337,20 @@ def to_rich(tables: Sequence[Characteristics]) -> Any:
     title = f"{', '.join(names)}: {first['arms']} arms, delta {first['delta']:g}"
     title += f", {first['trials']:,} trials, seed {first['seed']}"
     if len(tables) > SIDE_BY_SIDE:
-        rows = [brief(one) for one in tables]
-        return Fit(rows, title, FIRST_TO_GO, "scenario", "a wider terminal, or --format markdown, csv or json")
-    heads = [
-        (f"{t.numbers['scenario']}, " if len(names) > 1 else "") + t.numbers["label"] + _at_most(t) for t in tables
-    ]
-    heads = [head + f" ({k})" * (heads[:k].count(head) > 0) for k, head in enumerate(heads)]
+        some = list(dict.fromkeys(t.numbers["label"] for t in tables if t.numbers["guarantee"]))
+        title += f"; failed: wrong or unsafe, promised at most {first['delta']:g} by {', '.join(some) or 'none'}"
+        rows = [{key: x for key, x in brief(one).items() if key != "promised"} for one in tables]
+        return Fit(rows, title, "scenario", ("design", "at most"))
+    heads = _heads(tables)
     columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]
-    return Fit(
-        [{"": key} | {h: c.get(key, "") for h, c in zip(heads, columns, strict=True)} for key in _keys(columns)], title
-    )
+    rows = [{"": key} | {h: c.get(key, "") for h, c in zip(heads, columns, strict=True)} for key in _keys(columns)]
+    return Fit(rows, title, keys=("",))
+
+
+def _heads(tables: Sequence[Characteristics]) -> list[str]:
+    """Names of results side by side: what differs of scenario, design and budget; the design where nothing does."""
+    told = [(t.numbers["scenario"], t.numbers["label"], _at_most(t)) for t in tables]
+    differ = [len(set(column)) > 1 for column in zip(*told, strict=True)]
+    differ[1] |= not any(differ)
+    heads = [", ".join(x for x, yes in zip(row, differ, strict=True) if yes and x) or "to the end" for row in told]
+    return [head + f" ({k})" * (heads[:k].count(head) > 0) for k, head in enumerate(heads)]

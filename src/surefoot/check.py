@@ -48,7 +48,7 @@ def check(
         claim = CASES[name.split(",")[0]].claim and run.design.guarantee
         row = {"claim": claim, **Characteristics(result).to_dict()}
         pulls, row["no_end"] = row["pulls"], row["endings"]["budget-spent"]
-        row["tail"] = pulls["max_unless_wrong"] / pulls["median"]
+        row["tail"] = pulls["max_unless_wrong"] / max(pulls["median"], 1.0)  # a budget below a first stage: no pull
         found.setdefault((run.design.label, name), []).append(row)
     return [rows[0] if len(rows) == 1 else _pooled(name, rows) for (_, name), rows in found.items()]
 

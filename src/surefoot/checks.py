@@ -48,6 +48,17 @@ def number(name: str, value: Any, *, above: float = -math.inf, least: float = -m
     return x
 
 
+def number_or(name: str, value: Any, *words: str) -> Any:
+    """One of `words`, or a number above 0, which may come as a string (from a command line)."""
+    if value in words:
+        return value
+    try:
+        return number(name, float(value), above=0)
+    except (TypeError, ValueError):
+        need = " or ".join(["a number above 0", *words])
+        raise SurefootError(f"{name} must be {need}; got {value!r}") from None
+
+
 def choice(name: str, value: Any, options: Iterable[str]) -> Any:
     options = list(options)
     if value not in options:

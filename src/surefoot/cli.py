@@ -18,8 +18,9 @@ from rich.markup import escape
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
-from .designs import DESIGNS, POLICIES, Design, default, find, make, policies
+from .designs import DESIGNS, POLICIES, Design, default, find, make, policies, theorem_of
 from .problem import Problem, SurefootError, choice
+from .registry import about, meanings
 from .scenario import Scenario, has_truth, load, load_all
 from .simulate import Run, simulate_all
 from .simulate import simulate as run
@@ -160,8 +161,8 @@ def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dic
         print_json(whole)
     elif form is Format.table:
         console.print(to_rich(tables))
-        for line in tables[0].numbers["outside_assumptions"]:
-            console.print(f"[yellow]outside the assumptions, so nothing is promised:[/] {line}")
+        for line in dict.fromkeys(note for table in tables for note in table.notes):
+            console.print(f"[yellow]note:[/] {escape(line)}", highlight=False)
     else:
         print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
 
@@ -271,12 +272,12 @@ def advise(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 16, seed: Seed = 0,
     arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
-    instance: Instance = None, as_json: Json = False,
+    budget: Budget = None, instance: Instance = None, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Can it be resolved, about how many subjects will it take, what costs most, and what would halve it?"""
+    """Can it be resolved, how many subjects will it take about, what does a budget buy, what would halve it?"""
     from .advise import advise as look
 
-    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance}
+    asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget}
     truths: list[Scenario | None] = [None]
     if scenario not in CASES and Path(scenario).exists() and not has_truth(scenario):
         problem = Problem.load(scenario).but(**{key: value for key, value in asked.items() if value is not None})
@@ -291,7 +292,7 @@ def advise(
         return
     for one in found:
         for line in one.lines():
-            print(line)
+            console.print(line, markup=False, highlight=False)
 
 
 @app.command()
@@ -335,15 +336,18 @@ def check(
         for row in sorted(rows, key=lambda row: not row["claim"]):
             kept = "yes" if row not in broken else "[red]no[/]" if row["failed"]["rate"] > row["delta"] else "not shown"
             kept = kept if row["claim"] else "[dim]outside[/]"
+            best = "none is safe" if row["best"] is None else f"{row['named_best']['rate']:.0%}"
             shown.append({
                 "scenario": row["scenario"], "design": row["label"], "kept": kept,
                 "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
+                "best named": best + "*" * bool(row["no_single_best"]),
                 "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
-                "unsafe": f"{row['unsafe']['rate']:.2%}", "best named": f"{row['named_best']['rate']:.0%}",
-                "pulls": f"{row['pulls']['mean']:,.0f}", "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
+                "unsafe": f"{row['unsafe']['rate']:.2%}", "pulls": f"{row['pulls']['mean']:,.0f}",
+                "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
             })  # fmt: skip
-        drop = ("tail", "no end", "best named", "pulls", "wrong", "unsafe", "promised")
-        console.print(Fit(shown, "Failed: wrong arm or unsafe pull", drop, "design", "a wider terminal, or --json"))
+        console.print(Fit(shown, "Failed: wrong arm or unsafe pull", "design", ("scenario",)))
+        if any(row["no_single_best"] for row in rows):
+            console.print("* there is not one best arm: none is safe, or several are as good")
     if broken:
         raise typer.Exit(1)
 
@@ -374,42 +378,59 @@ def scenarios(as_json: Json = False) -> None:
     for claim, title in ((True, "the guarantee holds"), (False, "outside the assumptions: nothing is claimed")):
         kept = ("shape", "arms", "about")
         shown = [{"scenario": row["name"]} | {k: str(row[k]) for k in kept} for row in rows if row["claim"] is claim]
-        console.print(Fit(shown, title, more="--json"))
+        console.print(Fit(shown, title))
 
 
 @app.command()
-def designs(as_json: Json = False) -> None:
-    """List the designs and their options."""
-    made = [(name, kind(), kind, DESIGNS) for name, kind in DESIGNS.items()]
-    chosen = [(name, make(kind.on, policy=name), kind, POLICIES) for name, kind in POLICIES.items()]
-    rows, others = (
-        [
-            {
-                "name": name,
-                "shape": one.shape,
-                "guarantee": one.guarantee,
-                "about": " ".join((kind.__doc__ or "").split()),
-                "options": one.options,
-                "from": registry.origin(name),
-            }
-            for name, one, kind, registry in group
-        ]
-        for group in (made, chosen)
-    )
+def designs(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One design or policy, with its options.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the designs, or all about one of them: when to use it, what it promises, its options."""
+    every = {one: kind() for one, kind in DESIGNS.items()}
+    on = {one: make(kind.on, policy=one) for one, kind in POLICIES.items()}
+    if name is not None:
+        chosen, options = find(name)
+        rows = [_about(make(chosen, **options), options.get("policy", name))]
+    else:
+        rows = [_about(design, one) for one, design in (every | on).items()]
     if as_json:
-        print_json({"designs": rows, "policies": [{"on": POLICIES[row["name"]].on, **row} for row in others]})
-        return
-    for title, group in (("Designs", rows), ("Policies on the evidence of a design", others)):
-        shown = [
-            {
-                "design": row["name"], "shape": row["shape"], "guarantee": "yes" if row["guarantee"] else "no",
-                "from": row["from"], "about": escape(row["about"]),
-                "options (--set)": escape(", ".join(f"{key}={value}" for key, value in row["options"].items())),
-            }
-            for row in group
-        ]  # fmt: skip
-        if shown:
-            console.print(Fit(shown, title))
+        split = [[row for row in rows if (row["name"] in on) is other] for other in (False, True)]
+        print_json({"designs": split[0], "policies": [{"on": POLICIES[row["name"]].on, **row} for row in split[1]]})
+    elif name is not None:
+        row = rows[0]
+        facts = {row["name"]: row["about"], "when": row["when"], "shape": row["shape"]}
+        for key, x in (facts | {"promise": row["theorem"] or "none, for simulations alone"}).items():
+            console.print(f"{key}: {x}", markup=False, highlight=False) if x else None
+        told = [
+            {"option (--set)": key, "usual": "none" if x is None else str(x), "": escape(row["meanings"].get(key, ""))}
+            for key, x in row["options"].items()
+            if key != "policy"
+        ]
+        console.print(Fit(told) if told else "It has no options.", highlight=False)
+    else:
+        for title, registry in (("Designs", DESIGNS), ("Policies on the evidence of a design", POLICIES)):
+            shown = [
+                {"name": row["name"], "shape": row["shape"], "promise": "yes" if row["guarantee"] else "no",
+                 "from": row["from"], "when": escape(row["when"] or row["about"])}
+                for row in rows if row["name"] in registry
+            ]  # fmt: skip
+            if shown:
+                console.print(Fit(shown, title))
+        console.print("All about one: surefoot designs NAME", highlight=False)
+
+
+def _about(design: Design, name: str) -> dict[str, Any]:
+    known = POLICIES if name in POLICIES else DESIGNS
+    kind = known[name] if name in known else type(design)
+    meant = design.meanings
+    return {
+        "name": name, "shape": design.shape, "guarantee": design.guarantee,
+        "theorem": theorem_of(design) if design.guarantee else None,
+        "about": about(kind), "when": meant.pop("when", "") if kind is type(design) else meanings(kind).get("when", ""),
+        "options": design.options, "meanings": {key: meant[key] for key in design.options if key in meant},
+        "from": known.origin(name) if name in known else kind.__module__,
+    }  # fmt: skip
 
 
 @app.command()
@@ -525,7 +546,7 @@ def _live(problem: Problem, truth: Scenario, design: Design, db: Path, seed: int
     """The study of the demo; None where the extra for live studies is not installed."""
     try:
         from .study import demo
-        from .study.published import checked, theorem_of
+        from .study.published import checked
         from .study.published import default as live_default
     except SurefootError:
         return None

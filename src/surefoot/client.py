@@ -22,7 +22,7 @@ from .problem import Problem, SurefootError
 try:
     import httpx
 except ImportError as error:
-    raise SurefootError("the client needs httpx: pip install surefoot[web]") from error
+    raise SurefootError("the client needs httpx: pip install 'surefoot[web]'") from error
 
 TRIES, PAUSE = 5, 0.2  # attempts where no answer comes, and seconds before the second
 
@@ -42,13 +42,7 @@ class Client:
             base_url=f"{self.url}/api/v1", timeout=timeout, headers={"authorization": f"Bearer {token}"}
         )
         self._tags: dict[str, tuple[str, Any]] = {}
-        if study is None:
-            names = self.studies()
-            if len(names) != 1:
-                said = ", ".join(map(repr, names)) or "none"
-                raise SurefootError(f"{self.url} does not hold one study alone, name one: {said}")
-            study = names[0]
-        self.name = study
+        self.name = study or self._only()
 
     @classmethod
     def create(
@@ -74,6 +68,18 @@ class Client:
 
     def close(self) -> None:
         self._http.close()
+
+    def _only(self) -> str:
+        try:
+            names = self.studies()
+        except SurefootError:
+            self.close()
+            raise
+        if len(names) != 1:
+            self.close()
+            said = ", ".join(map(repr, names)) or "none"
+            raise SurefootError(f"{self.url} does not hold one study alone, name one: {said}")
+        return names[0]
 
     def studies(self) -> list[str]:
         """The names of all studies there."""

@@ -109,10 +109,11 @@ class Noise(metaclass=_ByName):
         """Log of the wealth from a mixture of bets that a mean is above (or below) x.
 
         `total`, `weight` and `square` are sums of w * reading, w and w^2 with weights fixed before the readings;
-        `prior` is over g in units of 1/(w scale). It decreases in x if `above`, and else increases.
+        `prior` is over g in units of 1/(w scale). It decreases in x if `above`, and else increases. Arrays have as many
+        axes as each other, and may be broadcast.
         """
         off = (total - x * weight) / self.scale
-        return log_mixture(off if above else -off, square + 0.0 * off, prior)
+        return log_mixture(off if above else -off, square, prior)
 
     def universal(self, n: Array, mean: Array) -> tuple[Any, Any]:
         """(w, c) such that w * divergence(mean, x) - c is the log of a mixture that is a supermartingale where x is the

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from .arrays import Array
+from .arrays import Array, array_namespace
 from .bounds import Mixture, beta_mixture, binary_bet, count_bet, log_counts, log_tilt
 from .checks import SurefootError, number
 from .kind import KINDS, Noise, Sums, noises_to_dict, parse_noises

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .designs.base import ACTIVE, STANDINGS
-from .problem import Problem, SurefootError
+from .designs.recommend import standard_error
+from .problem import Noise, Problem, SurefootError
 from .simulate import Array, Result
 
 # Okabe and Ito's colours, which the colour-blind can tell apart
@@ -29,8 +32,8 @@ class ArmStory:
     pulls: Array  # of the four below
     lower: Array  # bounds on the value
     upper: Array
-    safe: Array  # the dose certified for the limit
-    certified: Array  # and for the ceiling, limit + slack: what may be given; as `safe` where there is no slack
+    safe: Array  # the dose shown to be within the limit
+    certified: Array  # what may be given: for the ceiling, limit + slack; as `safe` where there is no slack
     unsafe: float  # no safe dose lies above it, as known at the end
     out: tuple[float, str] | None  # when it left, and how
     effect: Array | None = None  # mean readings of what was given, one by one with `given`; a simulation has the curve
@@ -119,10 +122,10 @@ def draw_story(arms: Sequence[ArmStory], p: Problem, winner: int, word: str, pat
                 top.axhline(arm.truth[1], color=RED, lw=1.2, ls="--", label="harm at limit + slack (truth)")
         if len(arm.pulls):
             for x, colour, label in (
-                (arm.certified, ORANGE, "certified for limit + slack"),
-                (arm.safe, BLUE, "certified for the limit"),
+                (arm.certified, ORANGE, "may be given"),
+                (arm.safe, BLUE, "shown to be safe"),
             ):
-                if p.slack or label == "certified for the limit":
+                if p.slack or colour == BLUE:
                     top.step(arm.pulls, x, where="post", color=colour, lw=1.2, label=label)
         if len(when):
             top.scatter(when, dose, s=8 + 45 * n / n.max(), color=GREY, alpha=0.55, lw=0, label="cohorts given")
@@ -131,7 +134,7 @@ def draw_story(arms: Sequence[ArmStory], p: Problem, winner: int, word: str, pat
         for axis in axes[:, i]:
             if arm.out:
                 axis.axvline(arm.out[0], color="#333333", lw=1.0, ls=":", label=arm.out[1])
-            _log(axis)
+            counts(axis)
         top.set_title(_title(arm, i == winner), fontsize=10)
         axes[-1, i].set_xlabel(word)
     axes[0, 0].set_ylabel("dose")
@@ -157,7 +160,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     """Dose against harm and effect, for each arm, with limit, slack and what is certified: for a dose meeting.
 
     A dot is a dose that was given, its size how many got it. In a study it stands at the mean of their readings, with
-    two standard errors as declared; in a simulation on the true curve.
+    two standard errors; in a simulation on the true curve.
 
     Parameters
     ----------
@@ -185,11 +188,11 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
         for axis, k, key in ((top, 1, "harm"), (low, 0, "effect")):
             if arm.curves:
                 axis.plot(grid, arm.curves[k](grid), color=GREY, lw=1.2, label="truth")
-            _dots(axis, arm, k, getattr(arm, key), p.noises[k].scale)
+            _dots(axis, arm, k, getattr(arm, key), p.noises[k])
             if len(arm.safe):
-                axis.axvline(arm.safe[-1], color=BLUE, lw=1.2, label="certified for the limit")
+                axis.axvline(arm.safe[-1], color=BLUE, lw=1.2, label="shown to be safe")
                 if p.slack:
-                    axis.axvline(arm.certified[-1], color=ORANGE, lw=1.2, ls="--", label="certified for limit + slack")
+                    axis.axvline(arm.certified[-1], color=ORANGE, lw=1.2, ls="--", label="may be given")
                 if arm.unsafe < end:
                     axis.axvline(arm.unsafe, color=RED, lw=1.0, ls=":", label="no safe dose above")
         if len(arm.lower) and np.isfinite(arm.lower[-1]):
@@ -208,7 +211,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     return _finish(figure, path)
 
 
-def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, scale: float) -> None:
+def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, noise: Noise) -> None:
     """The doses given, put together where they are the same to a hundredth of their range."""
     _, dose, n = arm.given
     if not len(dose):
@@ -225,24 +228,44 @@ def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, scale: float) ->
             y = arm.curves[k](at) if arm.curves else np.zeros_like(at)
     many = many[used]
     if mean is not None:
-        axis.errorbar(at, y, 2 * scale / np.sqrt(many), fmt="none", ecolor=GREY, elinewidth=0.7, alpha=0.6)
+        axis.errorbar(at, y, 2 * standard_error(noise, y, many), fmt="none", ecolor=GREY, elinewidth=0.7, alpha=0.6)
     axis.scatter(at, y, s=6 + 60 * many / many.max(), color=BLUE, alpha=0.6, lw=0, label="doses given", zorder=3)
 
 
-def _panels(rows: int, arms: Sequence[ArmStory], **how: Any) -> tuple[Any, Any]:
+@cache
+def _kind() -> type:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(2.6 * len(arms), 5.2), 1.0 + 1.9 * rows), layout="constrained")
+    class Picture(Figure):
+        """A figure that a notebook shows as it is, without %matplotlib inline."""
+
+        def _repr_png_(self) -> bytes:
+            out = BytesIO()
+            self.savefig(out, format="png", dpi=120)
+            return out.getvalue()
+
+    return Picture
+
+
+def blank_figure(width: float, height: float) -> Any:
+    """A matplotlib Figure to draw in, of so many inches."""
+    return _kind()(figsize=(width, height), layout="constrained")
+
+
+def _panels(rows: int, arms: Sequence[ArmStory], **how: Any) -> tuple[Any, Any]:
+    figure = blank_figure(max(2.6 * len(arms), 5.2), 1.0 + 1.9 * rows)
     return figure, figure.subplots(rows, len(arms), sharey="row", squeeze=False, **how)
 
 
-def _log(axis: Any) -> None:
+def counts(axis: Any, which: str = "x", subs: Sequence[float] = (1.0,)) -> None:
     """A logarithmic axis of counts whose labels never touch."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_xscale("log")
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x < 1e6 else f"{x:.0e}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    getattr(axis, f"set_{which}scale")("log")
+    scale = getattr(axis, f"{which}axis")
+    scale.set_major_locator(LogLocator(subs=subs))
+    scale.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x < 1e6 else f"{x:.0e}"))
+    scale.set_minor_formatter(NullFormatter())
 
 
 def _limits(axis: Any, values: Sequence[float]) -> None:

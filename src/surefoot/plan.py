@@ -21,7 +21,8 @@ from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
 from .problem import Arm, Problem
-from .results import good_arms
+from .registry import about
+from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
 from .theory.resolvable import doubts, impossible
@@ -93,7 +94,7 @@ def promise(plan: Plan) -> Iterator[Block]:
     p, design = plan.problem, plan.designs[0]
     yield Block("heading", "The design and its promise")
     options = ", ".join(f"{key} {value}" for key, value in design.options.items())
-    yield Block("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + _first_line(design))
+    yield Block("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + about(type(design)))
     given = (
         "a level is given only if it is the first, or the mean harm of the one just below it is at or below"
         if p.shape == "levels"
@@ -112,7 +113,11 @@ def promise(plan: Plan) -> Iterator[Block]:
     yield Block("heading", "When it stops")
     stops = [
         ["ending", "when", "what is said"],
-        ["best-arm", "every other arm is shown not to be the best, or stopped", "the best arm, and its certified dose"],
+        [
+            "best-arm",
+            "every other arm is shown not to be the best, or stopped",
+            "the best arm, and up to where it is shown to be safe",
+        ],
         ["budget-spent", "the budget is spent before that", "no name; the arm that is supported best, with its p"],
         ["all-stopped", "harm at every start dose is shown to be above the limit", "no name"],
     ]
@@ -120,10 +125,6 @@ def promise(plan: Plan) -> Iterator[Block]:
         stops.insert(2, ["within-tolerance", "no rival can be better by more than the tolerance", "an arm good enough"])
     yield Block("table", rows=stops)
     yield Block("text", "An arm is stopped as soon as harm at its start dose is shown to be above the limit.")
-
-
-def _first_line(design: Design) -> str:
-    return " ".join((type(design).__doc__ or "").split("\n\n")[0].split())
 
 
 def _theorem(design: Design) -> str:
@@ -141,10 +142,7 @@ def truths(plan: Plan) -> Iterator[Block]:
         for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
             safe = not np.isnan(dose)
             rows.append([arm.name, _label(arm, dose) if safe else "none", f"{value:.4g}" if safe else ""])
-        good = [name for name, yes in zip(p.names, good_arms(p, truth), strict=True) if yes]
-        best = (
-            f"{' and '.join(good)} {'is' if len(good) == 1 else 'are equally'} the best" if good else "no arm is safe"
-        )
+        best = no_single_best(p, truth) or f"{p.names[truth.best]} is the best"
         yield Block("text", f"{one.name}: {best}." + _outside(one.violations(p)))
         yield Block("table", rows=rows)
         yield Block("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
@@ -171,8 +169,9 @@ def odds(plan: Plan) -> Iterator[Block]:
     yield Block(
         "text",
         f"{plan.trials:,} simulated trials a row, seed {plan.seed}; ± is one standard error. Named: the study ended "
-        "with the best arm. Recommended: the arm that is supported best when it ends, with no promise about its dose. "
-        "Failed: a wrong arm was named, or a dose was given that may not be; if no arm was named, none could be wrong.",
+        "with a name, of the best arm or a wrong one; in the other trials none was named, so that none could be wrong. "
+        "Recommended: the arm that is supported best when it ends, with no promise about its dose. Failed: a wrong arm "
+        "was named, or a dose was given that may not be; beside it, in brackets, a 99% upper bound on that.",
     )
     rows = [brief(table) for table in tables]
     yield Block("table", rows=[list(rows[0])[:FOUND], *(list(row.values())[:FOUND] for row in rows)])
@@ -279,8 +278,8 @@ def curves(p: Problem, one: Scenario) -> str:
         ]
         if k == 0:
             parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="2 4"'))
-            x, y_ = at(left, p.limit).split(",")
-            parts.append(f'<text x="{float(x) + 4}" y="{float(y_) - 4:.0f}" fill="#a00">limit {p.limit:g}</text>')
+            x, y_ = at(right, p.limit).split(",")  # beside the picture, where no curve crosses it
+            parts.append(f'<text x="{float(x) + 4}" y="{float(y_) + 4:.0f}" fill="#a00">{p.limit:g}</text>')
         for i in range(len(p.arms)):
             gaps = f"10 {4 * i}" if i else "none"  # so that curves on top of each other are both seen
             style = f'stroke="{COLORS[i % len(COLORS)]}" stroke-width="2" stroke-dasharray="{gaps}"'

@@ -16,9 +16,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
 
-from .arrays import Array, floats, like
+from .arrays import Array, array_namespace, device, floats, like
 from .designs.base import ALL_STOPPED, RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
 from .problem import Problem
@@ -246,9 +245,9 @@ class Table:
     def count(self, cohort: Cohort, harm: Array) -> None:
         """Pulls by dose range, and those above the limit."""
         xp, p, b = array_namespace(harm), self.job.problem, self.batch
-        beyond = [xp.where(cohort.dose >= edge, cohort.n, 0) for edge in self.edges]
+        beyond = [xp.astype(cohort.dose >= edge, xp.int64) * cohort.n for edge in self.edges]
         self.counts = self.counts + xp.stack([xp.sum(n, axis=0) for n in (cohort.n, *beyond)])
-        over = xp.where(harm > p.limit + hair(p.limit), cohort.n, 0)
+        over = xp.astype(harm > p.limit + hair(p.limit), xp.int64) * cohort.n
         if bool(xp.any(over > 0)):
             unsafe = xp.where(self.job.scenario.unsafe(p, cohort.dose, harm), cohort.n, 0)
             excess = xp.sum(xp.astype(over, xp.float64) * (harm - p.limit), axis=1)

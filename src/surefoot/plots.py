@@ -19,7 +19,7 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .designs.base import BUDGET_SPENT
-from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, responses, story, story_data
+from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, blank_figure, counts, responses, story, story_data
 from .problem import SurefootError
 from .simulate import Array, Result
 
@@ -59,12 +59,6 @@ def looks(names: Sequence[str]) -> list[tuple[str, str, str]]:
             (fixed[base], MARKERS[(list(fixed).index(base) + k) % len(MARKERS)], ("-", "--", ":", "-.")[k % 4])
         )
     return found
-
-
-def _figure(height: float, width: float = WIDTH) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _style(figure: Any) -> None:
@@ -152,7 +146,7 @@ def pulls(
         path, bounds = bounds, ()
     lines = [x for x in results if isinstance(x, Pulls)] + pulls_data(x for x in results if isinstance(x, Result))
     with mpl.rc_context(SMALL):
-        figure = _figure(2.5 + 0.16 * ((len(lines) + len(bounds) + 2) // 2))
+        figure = blank_figure(WIDTH, 2.5 + 0.16 * ((len(lines) + len(bounds) + 2) // 2))
         axis, shown = figure.subplots(), []
         seen = looks([line.name for line in lines])
         for k, (line, (colour, marker, dash)) in enumerate(zip(lines, seen, strict=True)):
@@ -171,7 +165,8 @@ def pulls(
         if any(np.any(line.capped > 0) for line in lines):
             shown += axis.plot([], [], color=BLACK, lw=0, marker=r"$\uparrow$", label="some runs hit their cap")
         ticks = sorted({int(x) for line in lines for x in line.arms})
-        axis.set(xscale="log", yscale="log", xlabel="number of arms", ylabel="pulls to the end of a trial")
+        axis.set(xscale="log", xlabel="number of arms", ylabel="pulls to the end of a trial")
+        counts(axis, "y", (1.0, 2.0, 5.0))
         axis.set_xticks(ticks, [str(x) for x in ticks])
         axis.set_xticks([], minor=True)
         axis.grid(axis="y", lw=0.3, color="#DDDDDD")
@@ -191,7 +186,7 @@ def _cycle(values: Iterable[Any]) -> Iterable[Any]:
 
 @dataclass(frozen=True)
 class Regret:
-    """How far the arm that a design would name, at its certified dose, is from the best: mean over trials and its
+    """How far the arm that a design would name, at its safe dose, is from the best: mean over trials and its
     standard error, on a common axis of pulls. A trial that has ended holds its last value."""
 
     name: str
@@ -252,7 +247,7 @@ def regret(results: Sequence[Regret | Result], path: str | Path | None = None) -
 
     curves = [x if isinstance(x, Regret) else regret_data(x) for x in results]
     with mpl.rc_context(SMALL):
-        figure = _figure(2.3 + 0.16 * ((len(curves) + 1) // 2))
+        figure = blank_figure(WIDTH, 2.3 + 0.16 * ((len(curves) + 1) // 2))
         axis = figure.subplots()
         for curve, (colour, marker, dash) in zip(curves, looks([curve.name for curve in curves]), strict=True):
             low, high = curve.mean - curve.se, curve.mean + curve.se
@@ -309,8 +304,8 @@ def scenarios_data(tables: Iterable[Characteristics]) -> list[ScenarioRow]:
 
 
 def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: str | Path | None = None) -> Any:
-    """Pulls (left; hollow where runs hit their cap) and failures with their 99% upper bound against delta (right), one
-    line a scenario.
+    """Pulls (left) and failures with their 99% upper bound against delta (right), one line a scenario; hollow where
+    runs hit their cap, and so named no arm.
 
     Parameters
     ----------
@@ -330,7 +325,7 @@ def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: s
     names = list(dict.fromkeys(row.scenario for row in rows))
     designs = list(dict.fromkeys(row.design for row in rows))
     with mpl.rc_context(SMALL):
-        figure = _figure(0.9 + 0.16 * len(names) * max(1.0, 0.5 * len(designs)), 2 * WIDTH)
+        figure = blank_figure(2 * WIDTH, 0.9 + 0.16 * len(names) * max(1.0, 0.5 * len(designs)))
         left, right = figure.subplots(1, 2, sharey=True)
         for k, (design, (colour, marker, _)) in enumerate(zip(designs, looks(designs), strict=True)):
             mine = [row for row in rows if row.design == design]
@@ -344,10 +339,12 @@ def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: s
             left.plot(column["p90"][capped], y[capped], ">", color=colour, mfc="white", ms=4)
             right.hlines(y, column["failed"], column["upper"], color=colour, lw=1)
             right.plot(column["failed"], y, marker, color=colour, ms=3.5)
+            right.plot(column["failed"][capped], y[capped], marker, color=colour, mfc="white", ms=3.5)
         for k, name in enumerate(names):
             delta = next(row.delta for row in rows if row.scenario == name)
             right.plot([delta, delta], [k - 0.45, k + 0.45], color=GREY, lw=1.2, label="delta" if not k else None)
-        left.set(xscale="log", xlabel="pulls in a trial: median to 90%", yticks=range(len(names)), yticklabels=names)
+        counts(left, "x", (1.0, 2.0, 5.0))
+        left.set(xlabel="pulls in a trial: median to 90%", yticks=range(len(names)), yticklabels=names)
         left.set_ylim(len(names) - 0.4, -0.6)
         right.set(xlabel="failed trials: rate to 99% upper bound")
         right.set_xlim(left=-0.003)

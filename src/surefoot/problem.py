@@ -334,6 +334,7 @@ class Problem:
         return cls(**{**data, "arms": tuple(arms), "noise": parse_noises("noise", data["noise"])})
 
     def to_toml(self) -> str:
+        """As a problem file; `Problem.load` reads it."""
         import tomli_w
 
         return tomli_w.dumps(self.to_dict())

@@ -9,21 +9,29 @@ elsewhere says so: a study's journal names things that are registered, and no ot
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from contextlib import suppress
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .checks import SurefootError, choice
+from .checks import MANY, SurefootError, choice
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+METHODS = (property, cached_property, classmethod, staticmethod)
 PLUGINS = "SUREFOOT_PLUGINS"  # modules to import at first need, commas between: for code that is not installed
+
+
+class Later(str):
+    """Where a thing of ours is, `module:Name`, before it is asked for: most who import surefoot need one design."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -31,9 +39,11 @@ class Registry(Mapping[str, T], Generic[T]):
 
     every: dict[str, Registry[Any]] = {}  # noqa: RUF012
 
-    def __init__(self, kind: str, ours: Mapping[str, T], fits: Callable[[Any], str | None], named: str = "name"):
+    def __init__(
+        self, kind: str, ours: Mapping[str, T | Later], fits: Callable[[Any], str | None], named: str = "name"
+    ):
         self.kind, self.fits, self.named = kind, fits, named
-        self.known: dict[str, T] = dict(ours)
+        self.known: dict[str, Any] = dict(ours)  # T, or where it is
         Registry.every[kind] = self
 
     @property
@@ -62,9 +72,24 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if not isinstance(name, str) or name not in self.known:
-            choice(self.one, name, self)
+            self.check(name)
             self._load(self.offered()[name])
-        return self.known[name]
+        if isinstance(self.known[name], Later):
+            module, attribute = _place(self.known[name])
+            self.known[name] = getattr(importlib.import_module(module), attribute)
+        thing: T = self.known[name]
+        return thing
+
+    def check(self, name: Any, *more: str) -> None:
+        """An error where there is nothing of that name (nor in `more`): what there is, or what it is the name of."""
+        others = (r for r in Registry.every.values() if r is not self and isinstance(name, str) and name in r)
+        if name not in self and name not in more and (other := next(others, None)):
+            raise SurefootError(f"{name!r} is a {other.one}; a {self.one} is one of {', '.join([*self, *more][:MANY])}")
+        if not (known := [*self, *more]):
+            raise SurefootError(
+                f"no {self.one} is known here; got {name!r}: install its package, or {PLUGINS}=its_module"
+            )
+        choice(self.one, name, known)
 
     def _load(self, point: EntryPoint) -> None:
         package = point.dist.name if point.dist else "a package"
@@ -91,7 +116,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 self._load(point)
             except SurefootError as error:
                 warnings.warn(str(error), stacklevel=2)
-        return self.known.items()
+        return [(name, self[name]) for name in self.known]
 
     def values(self) -> Any:
         return [thing for _, thing in self.items()]
@@ -99,7 +124,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def find(self, name: str) -> str:
         """A name as typed on a command line: one that is known, or `module:Name`, imported and registered here."""
         if ":" not in name or name in self.known:
-            choice(self.one, name, self)
+            self.check(name)
             return name
         if (known := name.split(":")[0]) in self:
             raise SurefootError(f"a {self.one} with options is {known}:KEY=VALUE (NAME:KEY=VALUE); got {name!r}")
@@ -107,7 +132,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def name(self, thing: Any) -> str:
         """The name that a thing is registered under."""
-        found = next((name for name, it in self.known.items() if it is thing), None)
+        found = next((n for n, it in self.known.items() if _place(it) == _place(thing) and self[n] is thing), None)
         if found is None:
             raise SurefootError(f"{thing!r} is not registered: surefoot.register it, or offer it as an entry point")
         return found
@@ -121,6 +146,9 @@ class Registry(Mapping[str, T], Generic[T]):
 
 def _place(thing: Any) -> tuple[str, str]:
     """Module and name where a thing is defined; of a scenario, where it is made."""
+    if isinstance(thing, Later):
+        module, _, name = thing.partition(":")
+        return module, name
     made = getattr(thing, "make", thing)
     return str(getattr(made, "__module__", "")), str(getattr(made, "__qualname__", made))
 
@@ -171,6 +199,37 @@ def a_class(base: type) -> Callable[[Any], str | None]:
     """The check of a registry of subclasses."""
     need = f"a subclass of {base.__module__}.{base.__qualname__}"
     return lambda thing: None if isinstance(thing, type) and issubclass(thing, base) else need
+
+
+def no_shadows(kind: type, *may: str) -> None:
+    """Refuse a class one of whose own fields takes the place of a method that it inherits, but for those it may."""
+    with suppress(NameError):
+        own = {*inspect.get_annotations(kind), *vars(kind)}
+        for base in kind.__mro__[1:]:
+            for key in own & vars(base).keys():
+                was, now = vars(base)[key], vars(kind).get(key)
+                hides = inspect.isfunction(was) or isinstance(was, property)
+                if (
+                    hides
+                    and not key.startswith("__")
+                    and key not in may
+                    and not (callable(now) or isinstance(now, METHODS))
+                ):
+                    raise SurefootError(
+                        f"{kind.__name__}.{key} hides the method {base.__name__}.{key}: give this option another name"
+                    )
+
+
+def about(kind: type) -> str:
+    """The first paragraph of its docstring."""
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+
+
+def meanings(kind: type) -> dict[str, str]:
+    """What stands in its docstring, and in those it inherits, as lines `name: words`; further lines are indented."""
+    docs = (inspect.cleandoc(one.__doc__ or "") for one in reversed(kind.__mro__))
+    found = [pair for doc in docs for pair in re.findall(r"^(\w+): (.+(?:\n +.+)*)", doc, re.M)]
+    return {key: " ".join(words.split()) for key, words in found}
 
 
 def split(spec: str) -> tuple[str, dict[str, str]]:

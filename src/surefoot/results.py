@@ -25,7 +25,7 @@ Array = NDArray[Any]
 DOSE_BINS = 5  # pulls are counted by dose range, in so many equal parts of start to largest safe dose, and above it
 COLUMNS: dict[str, Any] = {  # of every trial, and what stands there before it has ended
     "pulls": 0, "rounds": 0, "ending": 0, "winner": -1,
-    "safe": np.nan,  # the winner's certified dose, nan where there is no winner
+    "safe": np.nan,  # the winner's dose shown to be safe, nan where there is no winner
     "recommended": -1,  # the arm to use if it had to end there: the winner, or what is supported best
     "dose": np.nan,  # the dose of it that seems to be the largest safe one
     "p": 1.0,  # the error probability that the data support for that arm
@@ -56,6 +56,19 @@ def good_arms(problem: Problem, truth: Truth) -> Array:
     return good
 
 
+def no_single_best(problem: Problem, truth: Truth) -> str | None:
+    """In words, where there is not one best arm to be found; None where there is."""
+    good = [name for name, yes in zip(problem.names, good_arms(problem, truth), strict=True) if yes]
+    if not good:
+        return "no arm is safe: whatever is named is wrong, and right is only that all are stopped"
+    every = len(good) == len(problem.arms) > 1
+    if problem.tolerance:
+        return "all arms are within the tolerance of the best, so that any is right to name" if every else None
+    which = "all arms" if every else " and ".join(good)
+    equal = f"{which} are equally the best: any of these is right to name, and only a tolerance or a budget ends it"
+    return equal if len(good) > 1 else None
+
+
 @dataclass
 class Sums:
     """Over trials. `pulls` says how many trials made so many pulls; `counts` of trials or pulls by what they are."""
@@ -68,7 +81,7 @@ class Sums:
         0  # of the trials that named no wrong arm: one that has refuted the best may have to part the rest
     )
     excess: Fraction = Fraction(0)
-    share: Fraction = Fraction(0)  # of the way to its largest safe dose that the winner's certified dose has made
+    share: Fraction = Fraction(0)  # of the way to its largest safe dose that the winner is shown to be safe for
     by_arm: Any = 0  # pulls, see `Result.by_arm`
 
     def __add__(self, other: Sums) -> Sums:
@@ -157,7 +170,7 @@ class Marks:
 
     @property
     def share(self) -> Array:
-        """How far the winner's certified dose is on the way to its largest safe one; nan where that has no sense."""
+        """How far the winner is shown to be safe, on the way to its largest safe dose; nan where that has no sense."""
         winner = self.columns["winner"]
         start, largest = self.problem.starts[winner], self.truth.dose[winner]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -230,6 +243,7 @@ class Result:
 
     @property
     def trials(self) -> int:
+        """How many trials were simulated."""
         return self.sums.trials
 
     @property
@@ -262,8 +276,10 @@ class Result:
 
     @property
     def wrong(self) -> Array:
+        """Of every trial, whether it named an arm that is not the best (nor within the tolerance of it)."""
         return self.marks.wrong
 
     @property
     def unsafe(self) -> Array:
+        """Of every trial, whether it made a pull above the limit, plus slack where there is one."""
         return self.marks.unsafe

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
-from .arrays import like
+from .arrays import array_namespace, device, like
 from .checks import SurefootError, choice, known_keys, number
 from .noise import Noise, draw_squares, draw_sums, noises_to_dict, parse_noises
 from .problem import HIDDEN, Problem, read_toml
@@ -360,6 +359,7 @@ class Scenario:
         return data | ({"actual_noise": noises_to_dict(self.noise)} if self.noise else {}) | {"arms": arms}
 
     def to_toml(self, problem: Problem) -> str:
+        """As a scenario file, with its problem; `surefoot.load` reads both."""
         import tomli_w
 
         return tomli_w.dumps(self.to_dict(problem))

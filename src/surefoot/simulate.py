@@ -155,6 +155,8 @@ def simulate_all(
     store = Store(Path(out)) if isinstance(out, (str, Path)) else out
     if any(run.device for run in runs) and (workers != 1 or cluster):
         raise SurefootError("a device is used by one process: leave out workers and cluster")
+    if bound := [run.design.label for run in runs if run.device and not run.design.portable]:
+        raise SurefootError(f"{bound[0]} works with NumPy alone, on a CPU: leave out the device, or the design")
     going = [Going(run, store, sink) for run in runs]
     bar = Bar([one.pace for one in going], bool(progress), progress == "lines")
     busy: list[tuple[Going, int]] = []

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace, device
-
-from surefoot.arrays import like
+from surefoot.arrays import array_namespace, device, like
 from surefoot.designs.base import Cohort
 from surefoot.designs.compose import Policy
 

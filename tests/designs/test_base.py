@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot import Arm, Noise, Problem, SurefootError, make
-from surefoot.designs import SafeBAILinear
+from surefoot.designs import DESIGNS
 from surefoot.designs.base import (
     ACTIVE,
     BEATEN,
@@ -24,6 +24,7 @@ from surefoot.designs.base import (
     select,
     take,
 )
+from surefoot.designs.linear import SafeBAILinear
 from surefoot.designs.settle import round_down, settle, wanted
 
 DESIGN = SafeBAILinear()
@@ -209,3 +210,9 @@ def test_make() -> None:
 def test_names() -> None:
     assert ENDINGS == ("running", "best-arm", "within-tolerance", "budget-spent", "all-stopped")
     assert STANDINGS == ("active", "beaten", "refuted", "stopped")
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_design_says_when_to_use_it_and_what_its_options_mean(name: str) -> None:
+    design = make(name)
+    assert {"when", *design.options} <= design.meanings.keys()

@@ -7,7 +7,7 @@ import pytest
 
 from surefoot import Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs.base import Cohort, Outcome
-from surefoot.designs.clinic import USUAL, Boin, ClinicState, ThreePlusThree
+from surefoot.designs.clinic import Boin, ClinicState, ThreePlusThree
 from surefoot.problem import Arm
 from surefoot.scenario import Table
 
@@ -76,7 +76,7 @@ def test_boin_finds_the_level_about_as_often_as_published() -> None:
     assert 0.6 < np.mean(chosen[:, 0] == 2) < 0.85
     assert np.mean(chosen[:, 1] == 0) > 0.6
     assert np.mean(chosen[:, 1] == -1) > 0.05  # it is stopped at times
-    assert result.pulls.max() == 2 * USUAL
+    assert result.pulls.max() == 2 * Boin().subjects
 
 
 @pytest.mark.parametrize("name", ["boin", "three-plus-three"])

@@ -20,6 +20,7 @@ from surefoot.designs.levels_policy import LevelsPolicy
 from surefoot.designs.levels_wagers import FAR, GAP, NEAR, wager
 from surefoot.designs.surefoot import SurefootLevels
 from surefoot.scenario import Table
+from surefoot.simulate import Result
 from surefoot.testing import DesignSuite, failures_allowed
 
 from .properties import kept
@@ -36,6 +37,9 @@ class TestSuite(DesignSuite):
     def small(self) -> tuple[Problem, Scenario]:
         problem, scenario = case("levels-gaussian", 3)
         return problem.but(noise=Noise("gaussian", 0.4 * problem.sigma)), scenario
+
+    def simulated(self, name: str) -> Result:
+        return simulate(*case(name, budget=3000), self.design, self.trials, seed=1)
 
 
 # Wagers
@@ -110,11 +114,10 @@ def test_no_value_has_less_evidence_than_is_said(name: str, tolerance: float | N
     terms = evidence.terms(s)
     least = evidence.weigh(s, terms, live, shift)[1]
     wide = np.concatenate([np.linspace(-1, 5, 301), [-1e6, 1e6]])
-    for x in wide if name == "levels-gaussian" else np.linspace(tolerance or 0.0, 1, 301):  # a mean is in [0, 1]
-        at = np.full((len(s.pulls), 1), x)
-        u = terms.rival(at[:, None, :])[0][..., 0].min(axis=2)
-        v = terms.led(at[:, None, :] - shift[..., None])[0][..., 0].min(axis=2)
-        assert np.all(u + v.sum(axis=1, keepdims=True) - v >= least - 1e-6)
+    x = wide if name == "levels-gaussian" else np.linspace(tolerance or 0.0, 1, 301)  # a mean is in [0, 1]
+    u = terms.rival(np.tile(x, (len(s.pulls), 1, 1)))[0].min(axis=2)
+    v = terms.led(x - shift[..., None])[0].min(axis=2)
+    assert np.all(u + v.sum(axis=1, keepdims=True) - v >= least[..., None] - 1e-6)
 
 
 def test_refining_cells_only_helps_and_decides() -> None:
@@ -122,7 +125,7 @@ def test_refining_cells_only_helps_and_decides() -> None:
     s = played("levels-thall", 70)
     evidence, live = LevelsEvidence(), np.ones(s.safe.shape, bool)
     terms, none = evidence.terms(s), np.zeros(s.safe.shape)
-    x = np.linspace(0, 1, 3000)
+    x = np.linspace(0, 1, 1000)
     u = terms.rival(np.tile(x, (len(s.pulls), 1, 1)))[0].min(axis=2)
     v = terms.led(np.tile(x, (*s.safe.shape, 1)))[0].min(axis=2)
     true = (u + v.sum(axis=1, keepdims=True) - v).min(axis=2)
@@ -157,16 +160,15 @@ class Anything(LevelsPolicy):
         return Cohort(np.minimum(dose, top), n.astype(np.int64), staked.astype(float))
 
 
-@pytest.mark.parametrize("delta", [0.5, 0.9])
 @pytest.mark.parametrize("name", ["levels-cliff", "levels-gaussian"])
-def test_any_policy_is_safe_and_right(delta: float, name: str) -> None:
-    problem, scenario = case(name, delta=delta, budget=250)
+def test_any_policy_is_safe_and_right(name: str) -> None:
+    problem, scenario = case(name, delta=0.5, budget=250)
     kinds: list[Any] = ["random", "all", "one", "jump"]
     policies = [SurefootLevels(policy=Anything(kind=kind)) for kind in kinds]
-    kept([simulate(problem, scenario, it, 60, seed=2 + k) for k, it in enumerate(policies)], delta, 20)
+    kept([simulate(problem, scenario, it, 60, seed=2 + k) for k, it in enumerate(policies)], 0.5, 20)
 
 
-@pytest.mark.parametrize("delta", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("delta", [0.1, 0.5])
 def test_a_climb_onto_a_ledge(delta: float) -> None:
     """Every level from the second on is a hair above the ceiling: the third may be given with probability delta."""
     levels = 5
@@ -191,7 +193,7 @@ def test_a_true_claim_is_refuted_no_more_often_than_promised() -> None:
 
 def test_p_is_an_error_probability() -> None:
     """At any budget, wrong and p <= alpha no more often than alpha, and the shares of the certificates."""
-    for budget in (60, 200, 600):
+    for budget in (60, 300):
         problem, scenario = case("levels-thall", delta=0.5, budget=budget)
         result = simulate(problem, scenario, SurefootLevels(), 100, seed=4)
         wrong = ~result.good[result.recommended]
@@ -253,12 +255,12 @@ def test_a_dose_that_is_no_level_is_set_aside() -> None:
 
 
 def test_bounds_of_a_verdict_hold() -> None:
-    problem, scenario = case("levels-thall", delta=0.05)
-    result = simulate(problem, scenario, SurefootLevels(), 40, trace=True)
-    assert result.trace is not None
-    v, truth = result.trace.verdict, result.truth
-    bad = (v.lower > truth.value + 1e-9) | (v.upper < truth.value - 1e-9)
-    bad = bad | (v.safe > truth.dose) | (v.unsafe < truth.dose)
+    problem, scenario = case("levels-thall")
+    truth, bad = scenario.truth(problem), np.zeros((40, 3), bool)
+    for rounds in (20, 80):
+        v = SurefootLevels().verdict(played("levels-thall", rounds, 40, delta=0.05))
+        bad |= (v.lower > truth.value + 1e-9) | (v.upper < truth.value - 1e-9)
+        bad |= (v.safe > truth.dose) | (v.unsafe < truth.dose)
     assert int(bad.any(axis=1).sum()) <= failures_allowed(40, 0.1)
 
 
@@ -267,7 +269,7 @@ def test_it_runs_on_the_letter_of_the_standard_with_binary_readings() -> None:
     rng = np.random.default_rng(1)
     design = SurefootLevels()
     one, two = design.start(problem, 2), design.start(problem, 2, array_api_strict)
-    for _ in range(25):
+    for _ in range(12):
         cohort, same = design.ask(one), design.ask(two)
         np.testing.assert_array_equal(cohort.n, np.asarray(same.n))
         np.testing.assert_array_equal(cohort.stakes, np.asarray(same.stakes))

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
-from surefoot.designs import SafeBAILinear
 from surefoot.designs.base import BEATEN, STOPPED, Outcome
+from surefoot.designs.linear import SafeBAILinear
 from surefoot.scenario import Linear
 from surefoot.testing import DesignSuite
 
@@ -13,7 +13,7 @@ from . import strategies
 from .properties import bounds_hold, no_end_without_a_pull
 from .reference import algorithm_1, compare
 
-DESIGN = SafeBAILinear()
+DESIGN = SafeBAILinear(unit=1.0)  # as printed
 
 
 class TestConformance(DesignSuite):
@@ -143,5 +143,5 @@ def test_unit_sets_the_first_step() -> None:
     coarse, fine = (simulate(problem, scenario, make("safebai-linear", unit=u), 200) for u in (1.0, 1e-3))
     assert fine.rounds.mean() < coarse.rounds.mean()
     assert not fine.wrong.any()
-    with pytest.raises(SurefootError, match="unit must be finite and above 0; got 0"):
+    with pytest.raises(SurefootError, match="unit must be a number above 0 or auto; got 0"):
         SafeBAILinear(unit=0)

@@ -40,7 +40,7 @@ class TestAnyPolicyConforms(DesignSuite):
 
     def simulated(self, name: str) -> Result:
         arms = 8 if name == "hundred-arms" else None
-        return simulate(*case(name, arms, budget=1000), self.design, self.trials, seed=1)
+        return simulate(*case(name, arms, budget=500), self.design, self.trials, seed=1)
 
 
 def close(gap: float, **changes: Any) -> tuple[Problem, Scenario]:
@@ -52,29 +52,28 @@ def close(gap: float, **changes: Any) -> tuple[Problem, Scenario]:
     return problem, Scenario(tuple(map(Linear, theta)), (Linear(0.8), Linear(0.5), Linear(1.0)))
 
 
-@pytest.mark.parametrize("delta", [0.5, 0.9])
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: type(p).__name__)
-def test_safe_and_right_under_any_policy(policy: Policy[Any], delta: float) -> None:
+def test_safe_and_right_under_any_policy(policy: Policy[Any]) -> None:
     """At a delta at which a broken proof would show; with and without a tolerance."""
     results = []
     for k, (signals, tolerance) in enumerate(product(["independent", "any"], [None, 0.02])):
-        problem, scenario = close(0.04, delta=delta, signals=signals, tolerance=tolerance, budget=600)
+        problem, scenario = close(0.04, delta=0.5, signals=signals, tolerance=tolerance, budget=600)
         results.append(simulate(problem, scenario, SurefootLinear(policy), 80, seed=5 + k))
-    kept(results, delta, 30)
+    kept(results, 0.5, 15)
 
 
 @pytest.mark.parametrize("kind", ["levels", "binary"])
 def test_levels_and_binary_readings_under_any_policy(kind: str) -> None:
     if kind == "levels":
         arms = tuple(Arm(name, 0.25, levels=(0.25, 0.5, 1.0)) for name in "abc")
-        problem = Problem(arms, 1.0, "linear", Noise("gaussian", 0.3), delta=0.8, budget=800)
+        problem = Problem(arms, 1.0, "linear", Noise("gaussian", 0.3), delta=0.5, budget=600)
         scenario = Scenario((Linear(1.9), Linear(0.95), Linear(1.0)), (Linear(1.1), Linear(0.95), Linear(0.9)))
     else:
         arms = tuple(Arm(name, 0.3, 1.0) for name in "abc")
-        problem = Problem(arms, 0.2, "linear", Noise("bernoulli"), delta=0.8, budget=2000)
+        problem = Problem(arms, 0.2, "linear", Noise("bernoulli"), delta=0.5, budget=800)
         scenario = Scenario((Linear(0.4), Linear(0.19), Linear(0.2)), (Linear(0.42), Linear(0.1), Linear(0.19)))
     designs = [DESIGN, *map(SurefootLinear, POLICIES)]
-    kept([simulate(problem, scenario, design, 100, seed=6 + k) for k, design in enumerate(designs)], 0.8, 10)
+    kept([simulate(problem, scenario, design, 80, seed=6 + k) for k, design in enumerate(designs)], 0.5, 10)
 
 
 @pytest.mark.parametrize("policy", [None, *POLICIES], ids=lambda p: type(p).__name__)
@@ -101,11 +100,11 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
     assert np.sum(most >= math.log(2)) <= failures_allowed(trials, 0.5, 12)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(strategies.linear(honest=True), st.integers(0, 2**32), st.sampled_from([DESIGN, SurefootLinear(Anyhow())]))
 def test_bounds_hold(made: strategies.Case, seed: int, design: SurefootLinear) -> None:
     problem, scenario = made
-    bounds_hold(design, problem.but(budget=1000), scenario, seed)
+    bounds_hold(design, problem.but(budget=500), scenario, seed)
 
 
 def test_the_shares_of_delta() -> None:
@@ -209,7 +208,7 @@ def test_intervals_hold_together_with_the_doses(kind: str) -> None:
     truth = scenario.truth(problem)
     bad = np.zeros(60, bool)
     for k, (*_, after) in enumerate(play(DESIGN, problem, scenario, trials=60, seed=15)):
-        if k % 4:  # they take their time
+        if k % 8:  # they take their time
             continue
         v = DESIGN.verdict(after)
         bad |= ((v.lower > truth.value) | (v.upper < truth.value)).any(axis=1)

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
-from surefoot.designs import SafeBAIMonotonic
 from surefoot.designs.base import ENDINGS, Outcome
+from surefoot.designs.monotonic import SafeBAIMonotonic
 from surefoot.scenario import Linear
 from surefoot.testing import DesignSuite
 
@@ -13,7 +13,7 @@ from . import strategies
 from .properties import bounds_hold, no_end_without_a_pull
 from .reference import Read, Referee, algorithm_2, compare
 
-THEORY, PAPER = SafeBAIMonotonic(), SafeBAIMonotonic("paper")
+THEORY, PAPER = SafeBAIMonotonic(unit=1.0), SafeBAIMonotonic("paper", unit=1.0)  # as printed
 
 
 def constant(p: Problem, read: Read) -> Referee:
@@ -141,7 +141,7 @@ def test_limits_at_and_below_zero(limit: float) -> None:
 def test_only_the_theory_schedule_has_a_guarantee() -> None:
     assert THEORY.guarantee
     assert not PAPER.guarantee
-    assert make("safebai-monotonic", schedule="paper") == PAPER
+    assert make("safebai-monotonic", schedule="paper", unit=1.0) == PAPER
     with pytest.raises(SurefootError, match="schedule must be one of theory, paper; got 'constant'"):
         make("safebai-monotonic", schedule="constant")
 

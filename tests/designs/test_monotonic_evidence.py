@@ -69,7 +69,7 @@ class TestAnyPolicyConforms(MonotonicSuite):
     @property
     def small(self) -> tuple[Problem, Scenario]:
         problem, scenario = flat()
-        return problem.but(budget=1000), scenario
+        return problem.but(budget=400), scenario
 
     def test_budget(self) -> None:
         problem, scenario = self.small
@@ -80,15 +80,14 @@ class TestAnyPolicyConforms(MonotonicSuite):
         return simulate(*case(name, budget=400), self.design, self.trials, seed=1)
 
 
-@pytest.mark.parametrize("delta", [0.5, 0.9])
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: type(p).__name__)
-def test_safe_and_right_under_any_policy(policy: Policy[Any], delta: float) -> None:
+def test_safe_and_right_under_any_policy(policy: Policy[Any]) -> None:
     """At a delta at which a broken proof would show; with and without a tolerance."""
     results = []
     for k, (kind, tolerance) in enumerate(product(["doses", "levels", "binary"], [None, 0.02])):
-        problem, scenario = close(0.04, kind, delta=delta, tolerance=tolerance, budget=250)
+        problem, scenario = close(0.04, kind, delta=0.5, tolerance=tolerance, budget=250)
         results.append(simulate(problem, scenario, SurefootMonotonic(policy), 50, seed=5 + k))
-    kept(results, delta, 56)
+    kept(results, 0.5, 28)
 
 
 # One arm, against the table of lemma 5 in words and loops

@@ -73,7 +73,7 @@ def test_the_estimated_probability_is_there_for_every_shape(name: str) -> None:
     state = design.start(problem, 4)
     arms = len(problem.arms)
     np.testing.assert_allclose(design.recommendation(state).chance, 1 / arms)
-    for _ in range(80):
+    for _ in range(50):
         cohort = design.ask(state)
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
@@ -117,7 +117,7 @@ def test_in_words_and_in_the_table() -> None:
     advice = design.recommendation(state)
     said = advice.words(problem)
     named = f"Best supported: {problem.names[advice.arm[0]]} at {advice.dose[0] + 1:.0f} ("
-    assert said.startswith(named + "an estimate, over the limit about as often as not; certified up to ")
+    assert said.startswith(named + "an estimate, over the limit about as often as not; shown to be safe up to ")
     assert advice.harm_interval[0][0] <= advice.harm[0] <= advice.harm_interval[1][0] + 0.2
 
     numbers = Characteristics(simulate(problem, scenario, design, 50)).to_dict()
@@ -153,8 +153,8 @@ def test_p_at_the_end_is_that_of_the_verdict(name: str, scenario: str) -> None:
 @pytest.mark.parametrize(
     ("name", "scenario", "budgets"),
     [
-        ("surefoot-linear", "equal-arms", (60, 400, 1500)),
-        ("surefoot-monotonic", "equal-drugs", (60, 600)),
+        ("surefoot-linear", "equal-arms", (60, 600)),
+        ("surefoot-monotonic", "equal-drugs", (60, 400)),
         ("surefoot-levels", "levels-thall", (60, 200)),
     ],
 )
@@ -241,7 +241,7 @@ def test_the_evidence_is_never_above_that_at_any_value_of_lines() -> None:
 def test_the_evidence_is_never_above_that_at_any_value_of_curves() -> None:
     design, state = half_way("surefoot-monotonic", "paper-drug", 1600)
     found, (row, arm) = design.against(state), np.nonzero(state.standing >= 0)
-    x = np.linspace(-0.5, 1.5, 4001)[None] + 0 * row[:, None]
+    x = np.linspace(-0.5, 1.5, 1001)[None] + 0 * row[:, None]
     mine, theirs = sides(state, row * state.n.shape[1] + arm, np.zeros(8, dtype=int), x, 0.0, True)
     least_ = np.reshape(np.min(mine + theirs, axis=1), found.shape)
     assert np.all((found <= least_ + 1e-9) | (found == 0))

@@ -85,10 +85,10 @@ def test_it_pulls_the_most_uncertain_maximiser_or_expander() -> None:
 
 
 def test_pulls_on_the_papers_linear_instance() -> None:
-    """21,600 pulls were measured for five arms, sd about 3,000; 8 trials are within 5.5 standard errors of that."""
-    result = simulate(*case("paper-linear", 5), SafeOpt(), 8, seed=5, progress=False)
+    """4,506 pulls were measured in 40 trials of three arms, sd 141; 4 trials are within 5.5 standard errors of that."""
+    result = simulate(*small.linear(), SafeOpt(), 4, seed=5, progress=False)
     assert not result.wrong.any() and not result.unsafe.any()
-    assert abs(result.pulls.mean() - 21_600) < 5.5 * 3_000 / 8**0.5
+    assert abs(result.pulls.mean() - 4_506) < 5.5 * 141 * (1 / 4 + 1 / 40) ** 0.5
 
 
 def test_stopping_rules() -> None:

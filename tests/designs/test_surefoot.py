@@ -17,20 +17,20 @@ from surefoot.testing import DesignSuite, failures_allowed
 
 from . import strategies
 from .properties import failed, kept, no_end_without_a_pull
+from .small import linear
 
 DESIGN = SurefootLinear()
 
 
 class TestConformance(DesignSuite):
     design = DESIGN
-    trials = 30  # of each scenario, and judged over all of them together
+    trials = 15  # of each scenario, and judged over all of them together
     symmetric = False  # sums over arms are taken in another order
+    small = property(lambda self: linear())
 
     def simulated(self, name: str) -> Result:
-        if name == "hundred-arms":
-            return simulate(*case(name, 15), self.design, self.trials, seed=1)
-        budget = 30_000 if name in ("tiny-gap", "small-values", "hair-gap", "low-rates") else 10**9
-        return simulate(*case(name, budget=budget), self.design, self.trials, seed=1)
+        """Where arms are a hair apart a budget ends what would go on for long."""
+        return simulate(*case(name, 15 if name == "hundred-arms" else None, budget=4000), self.design, self.trials, 1)
 
 
 def two(ratio: float = 0.95, **changes: Any) -> tuple[Problem, Scenario]:
@@ -40,7 +40,7 @@ def two(ratio: float = 0.95, **changes: Any) -> tuple[Problem, Scenario]:
     return problem.but(**changes), Scenario((Linear(1.0), Linear(0.8 * ratio)), (Linear(1.0), Linear(0.8)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(strategies.linear(), st.integers(0, 2**32))
 def test_ends_whatever_comes_back(made: strategies.Case, seed: int) -> None:
     problem = made[0].but(budget=min(made[0].budget, 1000))
@@ -56,7 +56,7 @@ def test_is_made_again_from_its_options() -> None:
 @pytest.mark.parametrize("signals", ["independent", "any"])
 def test_two_arms_of_nearly_equal_value(signals: str) -> None:
     """Where being wrong is easiest; a budget ends those that would go on for long."""
-    near = [simulate(*two(ratio, budget=3000, signals=signals), DESIGN, 200, seed=3) for ratio in (0.999, 0.97)]
+    near = [simulate(*two(ratio, budget=1500, signals=signals), DESIGN, 150, seed=3) for ratio in (0.999, 0.97)]
     kept(near, 0.1, 10)
     close = simulate(*two(0.8, signals=signals), DESIGN, 60, seed=5)
     assert np.all(close.winner >= 0), "and these do end"
@@ -65,7 +65,7 @@ def test_two_arms_of_nearly_equal_value(signals: str) -> None:
 @pytest.mark.parametrize("largest", [10.0, 0.8])
 def test_any_dependence_of_the_readings(largest: float) -> None:
     """Readings tied to each other, in either way, at values near each other, saturated and not."""
-    problem, scenario = two(0.97, budget=5000)
+    problem, scenario = two(0.97, budget=2500)
     problem = problem.but(arms=tuple(Arm(arm.name, arm.start, largest) for arm in problem.arms))
     tied = (Scenario(scenario.effect, scenario.harm, correlation=x) for x in (-1.0, 1.0))
     kept([simulate(problem, truth, DESIGN, 150, seed=6) for truth in tied], 0.1, 10)
@@ -82,11 +82,11 @@ def test_cohorts(options: dict[str, Any]) -> None:
 def test_a_tolerance_only_ever_helps() -> None:
     problem, scenario = two(0.97)
     pulls = []
-    for tolerance in (None, 0.001, 0.01, 0.03, 0.3):
-        result = simulate(problem.but(tolerance=tolerance, budget=10**6), scenario, DESIGN, 60, seed=8)
-        assert failed(result) <= failures_allowed(60, 0.1, 10) and np.all(result.winner >= 0)
+    for tolerance in (None, 0.01, 0.3):
+        result = simulate(problem.but(tolerance=tolerance, budget=10**6), scenario, DESIGN, 30, seed=8)
+        assert failed(result) <= failures_allowed(30, 0.1, 10) and np.all(result.winner >= 0)
         pulls.append(result.pulls.mean())
-    assert max(pulls[1:]) < 1.15 * pulls[0] and pulls[4] < 0.5 * pulls[0]
+    assert max(pulls[1:]) < 1.15 * pulls[0] and pulls[2] < 0.5 * pulls[0]
 
 
 def test_equal_arms_end_with_a_tolerance() -> None:
@@ -131,9 +131,9 @@ def test_binary_readings(limit: float) -> None:
     """Values near each other, harms from rare to frequent; a budget ends those that would go on for long."""
     results = []
     for correlation in (-1.0, 0.0, 1.0):
-        problem, scenario = binary(1.1, limit, budget=20_000, signals="any" if correlation else "independent")
+        problem, scenario = binary(1.1, limit, budget=4000, signals="any" if correlation else "independent")
         tied = Scenario(scenario.effect, scenario.harm, correlation=correlation)
-        results.append(simulate(problem, tied, DESIGN, 100, seed=20))
+        results.append(simulate(problem, tied, DESIGN, 70, seed=20))
     kept(results, 0.1, 20)
 
 
@@ -144,7 +144,7 @@ def test_binary_readings_take_fewer_pulls_than_a_sigma_of_one_half(which: int) -
     sigma, binary_noise = Noise("gaussian", 0.5), problem.noises
     untold_noise = tuple(sigma if i == which else x for i, x in enumerate(binary_noise))
     told, untold = (
-        simulate(problem.but(noise=noise), Scenario(scenario.effect, scenario.harm, noise=binary_noise), DESIGN, 60, 21)
+        simulate(problem.but(noise=noise), Scenario(scenario.effect, scenario.harm, noise=binary_noise), DESIGN, 20, 21)
         for noise in (binary_noise, untold_noise)
     )
     assert np.all(told.winner >= 0) and told.pulls.mean() < 0.8 * untold.pulls.mean()
@@ -165,8 +165,8 @@ def test_levels_are_what_a_value_is_judged_by(signals: str) -> None:
     """Between its levels the rival would be as good as the winner; it cannot be given there."""
     problem, scenario = stepped(1.5, signals=signals, budget=100_000)
     assert list(scenario.truth(problem).value) == [1.0, 0.75] and 1.5 / 1.2 == 1.0 / 0.8
-    result = simulate(problem, scenario, DESIGN, 100, seed=17, trace=True)
-    assert failed(result) <= failures_allowed(100, 0.1, 10)
+    result = simulate(problem, scenario, DESIGN, 50, seed=17, trace=True)
+    assert failed(result) <= failures_allowed(50, 0.1, 10)
     assert np.all(result.winner >= 0) and result.pulls.mean() < 3000
     assert result.trace is not None
     unsafe = result.trace.verdict.unsafe
@@ -177,10 +177,9 @@ def test_levels_are_what_a_value_is_judged_by(signals: str) -> None:
 def test_levels_of_nearly_equal_value(signals: str) -> None:
     """Where being wrong is easiest: by levels next to the limit, on either side, and by effects."""
     results = []
-    for k, (theta, mu) in enumerate([(1.98, 1.05), (1.98, 1.98), (0.98, 1.0)]):
-        for tolerance in (None, 0.005):
-            problem, scenario = stepped(theta, mu, signals=signals, budget=3000, tolerance=tolerance)
-            results.append(simulate(problem, scenario, DESIGN, 70, seed=18 + k))
+    for k, (theta, mu, tolerance) in enumerate([(1.98, 1.05, None), (1.98, 1.98, 0.005), (0.98, 1.0, None)]):
+        problem, scenario = stepped(theta, mu, signals=signals, budget=1000, tolerance=tolerance)
+        results.append(simulate(problem, scenario, DESIGN, 70, seed=18 + k))
     kept(results, 0.1, 20)
 
 

@@ -2,6 +2,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from surefoot.cli import main
 from surefoot.experiments.cost import Cost
 from surefoot.experiments.paper import Plan
 from surefoot.experiments.reproduce import command, expected, reproduce
+from surefoot.theory import summary
 
 PLAN = Plan(figures=("linear-pulls", "linear-regret"), trials=2, designs=("safebai-linear", "oracle"))
 
@@ -22,9 +24,11 @@ def surefoot(*arguments: str) -> int:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_timing() -> Iterator[None]:
-    """What a pull costs is measured elsewhere, and a bound that takes seconds is a bound after one round too."""
+    """What a pull costs is measured elsewhere; a bound that takes seconds is a bound after one round too, and is found
+    once for all runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surefoot.theory.certified.ROUNDS", 1)
+        patch.setattr("surefoot.theory.summary", cache(summary))
         patch.setattr("surefoot.experiments.reproduce.costs", lambda: [Cost(500, 1e-4, 0.02), Cost(2000, 1e-4, 0.4)])
         yield
 

@@ -30,7 +30,7 @@ def test_the_preview_is_what_happens(shape: str, tmp_path: Path) -> None:
         copy = Study.load(tmp_path / f"copy{k}.db", data)
         copy.tell_many([{"id": a.id, "effect": row["effect"], "harm": row["harm"]} for a in copy.ask()])
         after = copy.view.before[-1] if copy.view.open else copy.view.state
-        assert math.isclose(float(after.safe[0, 0]), row["certified"], rel_tol=1e-9)
+        assert math.isclose(float(after.safe[0, 0]), row["safe"], rel_tol=1e-9)
         assert after.endings()[0] == row["ending"]
         if row["next"] and copy.view.open:
             given = copy.view.open

@@ -50,7 +50,7 @@ def test_a_stake_that_is_no_number_certifies_nothing(number: str) -> None:
             record.take(event)
     except ValueError:
         return
-    assert record.theorem.certified(0) == record.theorem.arms[0]["start"]
+    assert record.theorem.certified(0) == record.theorem.arms[0].start
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "-1e999"])
@@ -191,6 +191,8 @@ def test_those_who_dropped_out_count_as_a_reading_that_can_be() -> None:
     assert forged(events, void, ("resumed", {"voids": lift}, "on"))["ok"]
     for harm in ("-1e999", '"0"', "NaN", "null"):
         assert not forged(events, void, ("resumed", f'{{"voids": {{"effect": 0.0, "harm": {harm}}}}}', "on"))["ok"]
+    for more in ({"effect": 0.0, "harm": 1.0, "dose": 0.9}, {"harm": 1.0}, {}):
+        assert not forged(events, void, ("resumed", {"voids": more}, "on"))["ok"]
     again = {"id": 2, "harm": -9.0, "was": {"harm": 1.0}}
     report = forged(events, void, ("resumed", {"voids": lift}, "on"), ("corrected", again, "typo"))
     assert not report["ok"] and "no reading that could be corrected" in report["message"]
@@ -216,7 +218,7 @@ def test_a_cohort_is_not_withdrawn_at_will() -> None:
 def test_a_cohort_without_end_is_an_answer_not_a_crash() -> None:
     events, _ = half()
     opened = next(k for k, e in enumerate(events) if e.kind == "opened")
-    for n in (10**12, 10**400, -1, 1.5, None):
+    for n in (10**12, 10**400, -1, 1.5, None, True):
         data = events[opened].data
         data["n"][0] = n
         assert not check(chained(events[: opened + 1], opened, json.dumps(data)))["ok"]
@@ -274,7 +276,7 @@ def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
     study, events = begun("surefoot-linear", "linear")
     opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
     for kind in ("paused", "stopped"):
-        report = forged(events, (kind, {"by": "actor"}, "no"), ("opened", events[opened].data, None), upto=opened)
+        report = forged(events, (kind, {}, "no"), ("opened", events[opened].data, None), upto=opened)
         assert not report["ok"] and report["event"] == opened + 2
     two = forged(events, ("opened", events[opened].data, None))
     assert not two["ok"] and "no other is open" in two["message"]
@@ -372,6 +374,10 @@ def test_the_arm_that_is_named_is_not_one_that_was_refuted(monkeypatch: Any) -> 
     assert view.unfounded(data) is None
     monkeypatch.setattr(type(view.theorem), "refuted", lambda self, arm, named: True)
     assert "was shown not to be the best" in str(view.unfounded(data | {"out": [None] * 3}))
+    monkeypatch.setattr(type(view.theorem), "refuted", lambda self, arm, named: False)
+    monkeypatch.setattr(type(view.theorem), "out", lambda self, arm, named=None: True)
+    assert view.unfounded(data | {"out": [None, 1, 1]}) is None, "the others were out after the first cohort"
+    assert "was shown not to be the best" in str(view.unfounded(data | {"out": [1, 1, 1]})), "and so was this one"
 
 
 def test_a_correction_after_the_end_is_concluded_anew() -> None:
@@ -409,3 +415,150 @@ def test_no_more_cohorts_are_under_way_than_was_said() -> None:
         more = events[1].data | {"certified": [None] * 3}
         assert forged(events, *harms)["ok"] and not forged(events, *harms[1:], ("opened", more, None))["ok"]
         assert forged(events, *harms, ("opened", more, None))["ok"] == (pipeline == 2)
+        late = ("told", {"id": 1, "effect": 0.1}, None)
+        assert not forged(events, harms[0], late, *harms[1:-1], ("opened", more, None))["ok"], "one harm is missing"
+
+
+def with_problem(**changes: Any) -> list[Event]:
+    """The events of a small study, chained anew, with another problem in the first."""
+    events, _ = half()
+    first = events[0].data
+    problem = {k: x for k, x in (first["problem"] | changes).items() if x is not None}
+    return chained(events, 0, json.dumps(first | {"problem": problem}))
+
+
+@pytest.mark.parametrize("noise", [
+    {"kind": "bernoulli", "guess": 0.1}, {"kind": "gaussian", "sigma": 0.2, "guess": 0.1}, {"kind": "gaussian"},
+    {"kind": "gaussian", "sigma": -0.2}, {"kind": "gaussian", "sigma": 0}, {"kind": "gaussian", "sigma": "0.2"},
+    {"kind": "gaussian", "sigma": True}, {"kind": "gaussian", "sigma": 0.2, "spread": True}, {"kind": "loud"},
+    {"kind": "bounded", "low": 1.0, "high": 0.0, "spread": False}, {"kind": "poisson", "about": 0.5},
+    {"kind": "bounded", "low": 0.0, "high": 1.0, "spread": True}, {"sigma": 0.2},
+    {"effect": {"kind": "gaussian", "sigma": 0.2}}, {"effect": {"kind": "bernoulli"}, "kind": "bernoulli"},
+    {"effect": {"kind": "bernoulli"}, "harm": {"kind": "bernoulli", "guess": 0.1}},
+])  # fmt: skip
+def test_a_noise_says_what_its_kind_says_and_nothing_else(noise: dict[str, Any]) -> None:
+    """A guess beside binary readings changed what they were taken for."""
+    assert check(with_problem())["ok"]
+    report = check(with_problem(noise=noise))
+    assert not report["ok"] and report["event"] == 1, report
+    with pytest.raises(SurefootError, match="does not hold"):
+        events = with_problem(noise=noise)
+        Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in events]})
+
+
+ARM: dict[str, Any] = {"name": "A", "start": 0.2, "max": 1.0, "lipschitz": 1.0}
+B, C = ARM | {"name": "B"}, ARM | {"name": "C"}
+
+
+@pytest.mark.parametrize("changes", [
+    {"delta": 0}, {"delta": 1.0}, {"delta": -0.1}, {"tolerance": -0.1}, {"slack": -0.1}, {"limit": "1"},
+    {"limit": None}, {"arms": [ARM, ARM | {"name": "B"}, ARM]},
+    {"shape": "monotonic"}, {"shape": "levels"}, {"weight": 2}, {"budget": 0},
+    {"arms": [ARM, B | {"weight": 2}, C]}, {"arms": [ARM, B | {"start": 0.0}, C]},
+    {"arms": [ARM, B | {"start": 2.0}, C]}, {"arms": [ARM, B | {"lipschitz": 0}, C]},
+    {"arms": [ARM, B | {"levels": [0.2, 0.9, 0.5]}, C]},
+])  # fmt: skip
+def test_a_problem_is_one_that_the_theorem_is_about(changes: dict[str, Any]) -> None:
+    assert check(with_problem(arms=[ARM, B, C]))["ok"]
+    report = check(with_problem(**changes))
+    assert not report["ok"] and report["event"] == 1, report
+
+
+@pytest.mark.parametrize("change", [
+    {"voids": "worst", "worst": [0.0, -9.0]}, {"voids": "best"}, {"pipeline": 0}, {"pipeline": 1.5}, {"seed": "1"},
+    {"plausible": {"dose": [0.0, 1.0]}}, {"weight": 2},
+])  # fmt: skip
+def test_settings_are_what_they_can_be(change: dict[str, Any]) -> None:
+    """Of Gaussian readings there is no worst one, so that nobody who dropped out counts as one that pleases."""
+    events, _ = half()
+    report = check(chained(events, 0, json.dumps(events[0].data | change)))
+    assert not report["ok"] and report["event"] == 1, report
+
+
+def test_stages_are_not_opened_ahead_of_their_effects() -> None:
+    events, _ = half("safebai-linear")
+    assert check(events)["ok"] and not check(chained(events, 0, json.dumps(events[0].data | {"pipeline": 2})))["ok"]
+
+
+@pytest.mark.parametrize("kind", checker.FIELDS)
+def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
+    """Else it could say anything, and somebody might believe it."""
+    events, _ = half()
+    good: dict[str, Any] = {"told": {"id": 2, "effect": 0.1, "harm": 0.1}, "voided": {"id": 2}}
+    good |= {"created": events[0].data, "opened": events[1].data, "corrected": {"id": 1, "harm": 0.3, "was": {}}}
+    told = next(e.data for e in events if e.kind == "told")
+    good["corrected"]["was"] = {"harm": told["harm"]}
+    good["ended"] = {"ending": "budget-spent", "winner": None, "standing": [], "out": [None] * 3, "safe": []}
+    report = forged(events, (kind, good.get(kind, {}) | {"weight": 2}, "why"))
+    assert not report["ok"] and ("what is not known" in report["message"] or kind == "created"), report
+    possible = kind not in ("created", "opened", "closed", "resumed")
+    assert forged(events, (kind, good.get(kind, {}), "why"))["ok"] is possible
+
+
+def test_an_ending_is_one_of_those_there_are() -> None:
+    events, _ = half()
+    for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None), ("best-arm", None)):
+        ending = {"ending": kind, "winner": winner, "standing": [], "out": [None] * 3, "safe": []}
+        assert not forged(events, ("ended", ending, None))["ok"]
+    assert forged(events, ("ended", ending | {"withheld": "harm at the start dose of A"}, None))["ok"]
+
+
+def test_an_event_of_another_format_is_not_guessed_at() -> None:
+    events, _ = half()
+    out = [*events[:-1], events[-1]._replace(version=3)]
+    assert not check(chained(out, -1, ""))["ok"]
+
+
+def test_an_event_is_of_this_study() -> None:
+    events, _ = half()
+    out = [*events[:-1], events[-1]._replace(study="another")]
+    assert check(chained(events, -1, ""))["ok"] and not check(chained(out, -1, ""))["ok"]
+
+
+@pytest.mark.parametrize("key", ["dose", "n", "stakes", "certified", "safe"])
+def test_a_cohort_says_what_every_arm_is_given(key: str) -> None:
+    events, _ = half()
+    for change in (lambda x: x[:-1], lambda x: [*x, x[-1]], lambda x: None, lambda x: "abc"):
+        data = events[1].data
+        data[key] = change(data[key])
+        assert not check(chained(events[:2], 1, json.dumps(data)))["ok"]
+    data = events[1].data
+    del data[key]
+    assert not check(chained(events[:2], 1, json.dumps(data)))["ok"]
+
+
+def test_a_stage_that_does_not_please_is_not_asked_for_again() -> None:
+    """In the journal, that is: only after a correction may its number be used for another."""
+    _, events = begun("safebai-linear", "linear", 2)
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"]
+    first, second = (events[k].data for k in opened[:2])
+    again = second | {"stakes": first["stakes"], "dose": first["dose"], "n": first["n"]}
+    assert check(chained(events[: opened[1] + 1], opened[1], json.dumps(second)))["ok"]
+    report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(again | {"certified": [None] * 3})))
+    other = [[want + 1, number] for want, number in first["stakes"]]
+    assert report["ok"], "what is complete stays as it is"
+    data = again | {"stakes": other, "certified": [None] * 3}
+    report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(data)))
+    assert not report["ok"] and "a number is used once" in report["message"], report
+
+
+def test_a_study_that_the_theorem_is_not_about_is_not_begun() -> None:
+    with pytest.raises(SurefootError, match="no kind of noise beta"):
+        Study.create("sqlite://", "s", problem().but(noise=Noise("beta")), seed=1)
+
+
+def test_a_correction_tells_nothing_for_the_first_time() -> None:
+    """An effect that is told as a correction would be evidence without having been told."""
+    events, _ = half()
+    harm = ("told", {"id": 2, "harm": 0.1}, None)
+    more = {"id": 2, "harm": 0.2, "effect": 5.0, "was": {"harm": 0.1}}
+    assert forged(events, harm, ("corrected", {"id": 2, "harm": 0.2, "was": {"harm": 0.1}}, "typo"))["ok"]
+    for data in (more, {"id": 2, "was": {}}, {"id": 3, "harm": 0.2, "was": {}}, more | {"was": {"harm": 0.1, "n": 1}}):
+        assert not forged(events, harm, ("corrected", data, "typo"))["ok"]
+
+
+def test_a_block_of_nobody_is_none() -> None:
+    p = problem().but(noise=Noise("bounded", 0.0, 1.0), limit=0.5)
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn", blocks=True)
+    for n in (0, 1):
+        assert forged(study.log(), ("told", {"id": 1, "n": n, "effect": 0.0, "harm": 0.0}, None))["ok"] is (n == 1)

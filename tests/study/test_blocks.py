@@ -157,7 +157,10 @@ def test_by_csv_and_command_line(tmp_path: Path) -> None:
         writer.writerow(["id", "n", "effect_mean", "effect_sd", "harm_mean", "harm_sd"])
         writer.writerows([[a.id, 9, 0.5, 0.3, "", ""], [b.id, 12, 0.4, 0.3, 0.2, 0.31]])
     assert run.invoke(app, ["tell", "--csv", str(tmp_path / "more.csv"), *db]).exit_code == 0
-    assert Study.open(tmp_path / "p.db").status()["readings"] == 21
+    block = ["--n", "8", "--harm", "0.9", "--harm-sd", "0.3", "--effect-mean", "0.4", "--effect-sd", "0.3"]
+    fixed = run.invoke(app, ["correct", a.id, *db, *block, "--reason", "counted twice"])
+    assert fixed.exit_code == 0 and Study.open(tmp_path / "p.db").log()[-1].data["n"] == 8, fixed.output
+    assert Study.open(tmp_path / "p.db").status()["readings"] == 20
 
 
 def test_effects_that_come_late(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_budget_that_is_spent(tmp_path: Path) -> None:
     c = study.certificate().content["concluded"]
     assert c["ending"] == "budget-spent" and c["winner"] is None and "budget" in c["words"]
     assert study.status()["recommendation"] in c["words"]
-    assert "Best supported: " in c["words"] and "certified up to" in c["words"] and "exclude" in c["words"]
+    assert "Best supported: " in c["words"] and "shown to be safe up to" in c["words"] and "exclude" in c["words"]
 
 
 def test_verifies(study: Study) -> None:
@@ -87,9 +87,9 @@ def test_verifies(study: Study) -> None:
     assert "unanchored" not in study.verify(head=study.view.hash)["message"]
     certificate = study.certificate().content
     assert study.verify(certificate=certificate)["ok"]
-    certificate["arms"][0]["certified_dose"] += 1e-6
+    certificate["arms"][0]["safe_dose"] += 1e-6
     report = study.verify(certificate=certificate)
-    assert not report["ok"] and "arms.1.certified_dose" in report["message"]
+    assert not report["ok"] and "arms.1.safe_dose" in report["message"]
     assert not list(differences(certificate, certificate, ""))
     assert not study.verify(certificate={"head": {"seq": 10**6}})["ok"]
     assert not study.verify(certificate={"x": 1})["ok"]

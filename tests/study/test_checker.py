@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from surefoot import CASES, Arm, Noise, Problem, Study, case, make
-from surefoot.designs import DESIGNS, Design, SafeBAILinear
+from surefoot.designs import DESIGNS, Design
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.designs.compose import Composed
+from surefoot.designs.linear import SafeBAILinear
 from surefoot.designs.surefoot import SurefootLinear, SurefootMonotonic
 from surefoot.study import checker
 from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
@@ -67,7 +68,7 @@ def test_certifies_what_the_design_asks_for_and_concludes_what_it_concludes(chos
     """
     p, truth = case(name)
     design, theorem = make(chosen), THEOREMS[theorem_of(make(chosen))](plain(p), {})
-    for state, cohort, given, after in played(p, truth, design, 3, 40):
+    for state, cohort, given, after in played(p, truth, design, 3, 25):
         theorem.publish(given.dose, given.stakes)
         for arm, dose in enumerate(given.dose):
             if cohort.n[0, arm]:
@@ -148,11 +149,11 @@ def too_sure(kind: Any) -> type[Design]:
 
 @pytest.mark.parametrize("kind", [Overconfident, too_sure(SurefootLinear), too_sure(SurefootMonotonic)])
 def test_a_dose_that_only_the_design_certifies_is_not_released(kind: type[Design], monkeypatch: Any) -> None:
-    """1% too high, in every one of 25 studies."""
+    """1% too high, in every one of 10 studies."""
     monkeypatch.setitem(DESIGNS.known, kind.name, kind)
     p = problem(kind.shape, 2.0 if kind is Overconfident else 0.2)  # so many pulls that rounding up is nothing
     start = p.arms[0].start
-    for seed in range(25):
+    for seed in range(10):
         study = Study.create("sqlite://", "s", p, design=kind.name, seed=seed, watch="warn")
         run(study, subjects(p, seed))
         view = study.view
@@ -208,7 +209,7 @@ def test_agrees_on_random_studies(name: str) -> None:
         agree(name, seed)
 
 
-def agree(name: str, seed: int, most: int = 250) -> int:
+def agree(name: str, seed: int, most: int = 150) -> int:
     """Through a study of about so many readings; returns how many cohorts it had. Kinds of readings, a tolerance, and
     whether effects may come late go by the seed."""
     design, binary = make(name), seed % 2 == 1
@@ -272,6 +273,7 @@ def test_refuses_doses_beyond_the_largest_and_between_levels() -> None:
     p = Problem((arm, replace(arm, name="B")), 1.0, "linear", Noise("gaussian", 1.0))
     theorem = THEOREMS["safebai-linear/1"](plain(p), {})
     assert "levels" in str(theorem.refusal(0, 0.4))
+    assert theorem.refusal(0, 0.05) is not None and theorem.refusal(0, 0.05, free=True) is None, "low, and none of them"
     assert "largest" in str(theorem.refusal(0, 1.1))
     assert "largest" in str(theorem.refusal(0, math.nan))
     assert theorem.refusal(0, 0.1) is None, "the start dose is known to be safe"
@@ -288,7 +290,7 @@ def test_stages_wait_for_what_was_asked() -> None:
             given.n, given.came = [want, 0, 0], {(0, given_dose): (n, 0.0, 0.1 * n)}
             theorem.publish(given.dose, given.stakes)
             theorem.take(given)
-        return sum(stage.n == stage.want for stage in theorem.stages.values())
+        return len(list(theorem.estimates(0)))
 
     assert shown((0.2, 4, 1, 0.2, 4)) == 1
     assert shown((0.2, 4, 1, 0.2, 3)) == 0
@@ -314,9 +316,9 @@ def test_estimates_are_as_sure_as_the_paper_says(name: str, shape: str, many: in
         theorem.publish(given.dose, given.stakes)
         theorem.take(given)
         assert bool(theorem.stages) is not withdrawn
-    stage, radius = theorem.stages[3, 0], 0.2 * math.sqrt(2 * math.log(8 * many * 9 / 0.1) / 5)
-    assert (stage.effect, stage.harm) == pytest.approx((0.1, 0.02))
-    assert (stage.error, stage.radius) == pytest.approx((radius, radius))
+    radius = 0.2 * math.sqrt(2 * math.log(8 * many * 9 / 0.1) / 5)
+    bounds = 0.2, 0.1 - radius, 0.1 + radius, 0.02 - radius, 0.02 + radius
+    assert list(theorem.estimates(0)) == [pytest.approx(bounds)]
 
 
 SHARES = {
@@ -355,7 +357,7 @@ def test_no_harm_at_all_certifies_the_largest_dose() -> None:
         given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
         theorem.publish(given.dose, given.stakes)
         theorem.take(given)
-        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / (0.2 + theorem.stages[1, 0].radius), 1.0))
+        assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / next(theorem.estimates(0))[4], 1.0))
         theorem.stages.clear()
 
 
@@ -378,6 +380,9 @@ def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
     for dose, bet in ((0.9, False), (0.2, True)):
         take(linear, dose, [1.0] * 5)
         assert all((sums[0] > 0) is bet for sums in linear.bets[0]), dose
+    before = [list(sums) for sums in linear.bets[0]]
+    take(linear, 0.2, [0.0, None, -1.0, 1e60, 0.0])
+    assert linear.bets[0] == before, "nor on nothing"
     for leads, dose in ((None, 0.1), (1.0, 0.2)):
         take(curves, dose, [0.1, None, 0.1, 1.0, leads])
         over, under = curves.at[0][dose][0]
@@ -397,3 +402,68 @@ def test_a_sigma_that_is_not_known_has_its_share_of_delta_and_squares_their_bets
     given.came = {(0, 0.0): (4, 4.0, 4.0, 0.8, 0.8)}
     levels.take(given)
     assert [sums[3] for sums in levels.bets[0][0]] == pytest.approx([0.2] * 5), "0.8 / 2^2, around 1/2"
+
+
+@pytest.mark.parametrize("noise, squares", [
+    ({"kind": "gaussian", "sigma": 0.3}, False), ({"kind": "gaussian-guess", "guess": 0.3}, True),
+    ({"kind": "bernoulli"}, False), ({"kind": "poisson", "about": 0.5}, False),
+    ({"kind": "bounded", "low": 0.0, "high": 1.0, "spread": True}, False),
+])  # fmt: skip
+def test_no_point_of_a_cell_has_less_wealth_than_the_cell(noise: dict[str, Any], squares: bool) -> None:
+    """Else a claim would be refuted that is true at a point nobody looked at."""
+    kind, rng = checker.Kind(noise, 1, True), random.Random(1)
+    kind.squares, kind.weight, kind.origin = squares, [1.0], 0.4
+    for _ in range(200):
+        n, low = rng.randint(1, 60), rng.uniform(0.0, 0.9)
+        total, high = float(rng.randint(0, n)), low + rng.uniform(0.0, 0.1)
+        off = total - n * kind.origin
+        sums = (n, n, total, rng.uniform(0.0, n / 4), n, off, rng.uniform(0.0, n) + off * off / n)
+        for sign, cell in ((1, (high, low)), (-1, (low, high))):
+            least = kind.wager(sums, cell, sign, checker.NEAR)
+            for z in (low, 0.7 * low + 0.3 * high, 0.5 * (low + high), high):
+                assert least <= kind.wager(sums, (z, z), sign, checker.NEAR) + 1e-9
+
+
+@pytest.mark.parametrize("signals", ["any", "independent"])
+@pytest.mark.parametrize("binary", [False, True])
+def test_no_bar_of_a_cell_has_less_wealth_than_the_cell(signals: str, binary: bool) -> None:
+    """The same for lines, Lemmas 4 and 5, along a study: over its cells and at bars in them. Of binary effects
+    sigma is larger in a cell, which makes losses smaller too: there it is looked at where wealth is not below 1."""
+    design, rng = SurefootLinear(), random.Random(2)
+    p = problem(binary=binary, signals=signals, tolerance=0.1)
+    theorem: Any = THEOREMS[theorem_of(design)](plain(p), {})
+    for _, _, given, _ in played(p, subjects(p).truth, design, 5, 12):
+        theorem.take(given)
+        for _ in range(10):
+            low = rng.uniform(0.05, 0.9)
+            high, arm, named = low + rng.uniform(0.0, 0.09), rng.randrange(3), rng.choice((None, 0, 1))
+            least = theorem.wealth(arm, low, high, named)
+            for u in (low, 0.7 * low + 0.3 * high, 0.5 * (low + high), high):
+                assert least <= theorem.wealth(arm, u, u, named) + 1e-9 or (binary and least < 0)
+
+
+def test_readings_at_an_angle_have_their_least_in_between() -> None:
+    p = problem(signals="independent")
+    theorem: Any = THEOREMS["surefoot-linear/3"](plain(p), {})
+    found = theorem.cone(0.2, 0.8, 1.0, -1.0), theorem.cone(0.2, 0.8, -1.0, 1.0)
+    points = [[theorem.cone(u, u, y, -y) for u in np.linspace(0.2, 0.8, 601)] for y in (1.0, -1.0)]
+    assert found == pytest.approx([min(x) for x in points])
+
+
+def test_stages_that_went_back_and_forth_pause_the_study() -> None:
+    """After corrections that undo each other the design counts pulls of a stage that it had left, and the checker does
+    not: once that was an exception out of `tell`, and no reading could be told any more."""
+    p = problem("monotonic", sigma=0.1, tolerance=0.2)
+    design = make("safebai-monotonic", unit=1.0)
+    study = Study.create("sqlite://", "s", p, design, seed=102, watch="warn", lift="anyone")
+    lively(study, subjects(p, 102), 102, 80)
+    pause = next(e for e in study.log() if e.kind == "paused")
+    assert pause.data["by"] == "checker" and "a number is used once" in str(pause.reason) and study.verify()["ok"]
+
+
+def test_a_quarter_of_the_stake_is_on_one_size_for_all_arms(monkeypatch: Any) -> None:
+    """Lemma 5: three quarters of what is bet apart are left where that bet is lost, and no more."""
+    theorem: Any = THEOREMS["surefoot-linear/3"](plain(problem()), {})
+    monkeypatch.setattr(theorem, "logs", lambda *_: (0.0, 0.0))
+    monkeypatch.setattr(theorem, "sides", lambda *_: (-1e6, -1e6))
+    assert theorem.wealth(0, 0.5, 0.5, None) == pytest.approx(math.log(0.75))

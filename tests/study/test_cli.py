@@ -10,6 +10,7 @@ import pytest
 
 from surefoot import Study
 from surefoot.cli import main
+from surefoot.study.keys import Key
 
 from .subjects import problem, scenario, subjects
 
@@ -133,6 +134,23 @@ def test_stop(cli: Terminal) -> None:
     cli("stop", "--reason", "no money")
     assert "no money" in cli("status")
     assert cli.json("status")["standing"] == "stopped"
+
+
+def test_reserved_signed_and_kept_elsewhere(cli: Terminal, tmp_path: Path) -> None:
+    assert "--reserve needs --for SITE" in cli("ask", "--reserve", "1", code=2)
+    (mine,) = cli.json("ask", "--reserve", "1", "--for", "north")["assignments"]
+    assert [a["id"] for a in cli.json("ask", "--for", "north")["assignments"]] == [mine["id"]]
+    assert "1 returned" in cli("return", mine["id"], "--reason", "not needed")
+    (given,) = cli.json("next", "--for", "south")["assignments"]
+    assert set(given) == {"id", "arm", "dose"} and given["id"] not in cli("next", "--for", "south", "--count", "2")
+    for name in ("ours", "theirs"):
+        Key.new(tmp_path / name)
+    assert "signed: event" in cli("checkpoint", "c.json", "--key", "ours")
+    assert len(cli.json("witness", "c.json", "--key", "theirs")["signatures"]) == 2
+    assert "can be read by others" in cli("witness", "c.json", "--key", "headache.toml", code=2)
+    cli("backup", "copy.db")
+    assert cli.json("status", "--db", "copy.db")["head"] == cli.json("status")["head"]
+    assert "READING=LOW:HIGH" in cli("create", "headache.toml", "--study", "n", "--plausible", "harm=x", code=2)
 
 
 def test_which_database(cli: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,3 +61,13 @@ def test_sqlite_is_set_up_for_durability(tmp_path: Path) -> None:
     with journal.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+def test_who_stops_reading_half_way_leaves_no_connection_open(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "s.db", create=True)
+    with journal.writing("one") as now:
+        for k in range(3):
+            now.add("told", {"id": k}, "me")
+    half = journal.each("one")
+    assert next(half).seq == 1 and journal.engine.pool.checkedout() == 0
+    assert [event.seq for event in half] == [2, 3]

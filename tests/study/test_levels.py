@@ -48,7 +48,7 @@ def test_ends_with_the_best_arm() -> None:
     p = problem("levels", sigma=0.2)
     study = run(Study.create("sqlite://", "s", p, seed=1), subjects(p))
     assert study.status()["winner"] == "A" and checker.check(study.log())["ok"]
-    assert study.certificate().content["arms"][0]["certified_dose"] in ("low", "middle", "high")
+    assert study.certificate().content["arms"][0]["safe_dose"] in ("low", "middle", "high")
 
 
 def test_doses_are_told_and_corrected_by_the_names_of_levels() -> None:

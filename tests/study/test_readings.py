@@ -58,7 +58,7 @@ def test_agree(shape: str, kind: str) -> None:
     if ("spread" in kind and shape != "levels") or ("counts" in kind and shape == "linear"):
         return
     noise = KINDS[kind]
-    assert agreed(problem(shape).but(noise=noise, limit=0.4, budget=4000), 1, 60) >= 0
+    assert agreed(problem(shape).but(noise=noise, limit=0.4, budget=4000), 1, 30) >= 0
 
 
 def test_agree_to_the_end_where_sigma_is_not_known() -> None:
@@ -82,7 +82,7 @@ def test_counts_are_whole_and_bet_by_theorems_that_can() -> None:
     assert [theorem.harm.possible(x, 4) for x in (0.0, 7.0, math.nan, -1.0, 1.5)] == [True, True, True, False, False]
     curves: Any = THEOREMS["surefoot-monotonic/3"](plain(problem("monotonic")) | {"noise": data["noise"]}, {})
     curves.bet(0, 0.0, (4, 7.0, 1.0, 0.0, 0.0), [None, None, None, 3.0, None])
-    assert curves.at[0][0.0][1:] == ([4, 4, 7], [0, 0, 0]), "likelihood ratios have no weight"
+    assert curves.at[0][0.0][1:] == [[4, 4, 7], [0, 0, 0]], "likelihood ratios have no weight"
     for name in ("surefoot-linear/3", "safebai-linear/1"):
         with pytest.raises(ValueError, match="no bets on counts"):
             THEOREMS[name](plain(problem()) | {"noise": data["noise"]}, {})

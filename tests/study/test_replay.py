@@ -203,9 +203,9 @@ def fresh(server: str) -> str:
 
 
 def test_on_sqlite() -> None:
-    run_state_machine_as_test(Life, settings=settings(max_examples=20, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Life, settings=settings(max_examples=12, stateful_step_count=25, deadline=None))
 
 
 def test_on_postgres(postgres: str) -> None:
     live: Any = type("OnPostgres", (Life,), {"server": postgres})
-    run_state_machine_as_test(live, settings=settings(max_examples=6, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(live, settings=settings(max_examples=4, stateful_step_count=20, deadline=None))

@@ -1,4 +1,4 @@
-"""Eight processes, each with four threads on one `Study`, tell one study at once, and one reads it all the while:
+"""Six processes, each with three threads on one `Study`, tell one study at once, and one reads it all the while:
 python -m tests.study.together URL
 
 Prints how long the reader's `status` took.
@@ -19,11 +19,11 @@ from surefoot.study import Study
 from .subjects import problem, run, subjects
 
 PROBLEM = problem("linear", sigma=0.2)
-TELLERS, THREADS = 8, 4
+TELLERS, THREADS = 6, 3
 
 
 def teller(url: str, k: int) -> None:
-    """Four threads on one study, each telling every 32nd subject, now alone, now in batches, until the study ends."""
+    """Three threads on one study, each telling every 18th subject, now alone, now in batches, until the study ends."""
     study, people = Study.open(url, "s"), subjects(PROBLEM)
     wrong: list[BaseException] = []
 

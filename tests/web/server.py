@@ -107,7 +107,7 @@ def play(
     return study
 
 
-def long_study(db: Path, name: str, readings: int = 100_000) -> Study:
+def long_study(db: Path, name: str, readings: int) -> Study:
     """So many readings one by one, and a cohort open that has as many again: quick, by the door that `tell` uses."""
     problem, truth = case("tiny-gap", 5)
     study = Study.create(db, name, problem, "safebai-linear", actor="clinic", seed=1, watch="warn")

@@ -11,13 +11,16 @@ from typing import Any
 import httpx
 import pytest
 
-from surefoot import Arm, Client, Noise, Problem, Study, SurefootError, case
+from surefoot import Arm, Client, Noise, Problem, Study, SurefootError, case, make
 from surefoot.study import simulated
 from surefoot.study.rehearsal import rehearse
 from surefoot.web import serve
 from surefoot.web.app import table_markdown
+from surefoot.web.board import grouped, since
+from surefoot.web.charts import Axes, number, ticks
 from surefoot.web.hub import name_of, path_of
-from surefoot.web.lab_work import START
+from surefoot.web.jobs import Jobs
+from surefoot.web.lab_work import START, report
 from surefoot.web.work import as_read
 
 from .server import Server, play, serving, token
@@ -73,6 +76,86 @@ def test_the_same_loop_on_a_file_and_on_a_server(tmp_path: Path) -> None:
             assert same.name == "it/1", "the only one"
     with pytest.raises(SurefootError, match="https alone"):
         Client("http://far.example", "t", "x")
+
+
+def test_a_client_says_what_is_wrong(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = tmp_path / "two.db"
+    for name in ("a", "b"):
+        play(db, name, "paper-linear", 2, most=0)
+    with serving(db) as two:
+        with pytest.raises(SurefootError, match="does not hold one study alone, name one: 'a', 'b'"):
+            Client(two.url, robot(two))
+        with Client(two.url, robot(two, "two"), "a") as far:
+            far.void(far.ask()[0].id, "left")
+            assert far.preview()
+            far.stop("no money")
+            assert far.status()["standing"] == "stopped"
+        design = make("surefoot-linear", cohort=7)
+        with Client.create(two.url, robot(two, "three"), "c", case("paper-linear", 2)[0], design) as other:
+            assert two.site.hub.study("c").view.design == design and other.studies() == ["a", "b", "c"]
+    monkeypatch.setattr("surefoot.client.PAUSE", 0.01)
+    with pytest.raises(SurefootError, match=r"does not answer .* send it again"):
+        Client(two.url, "gone")
+    monkeypatch.setattr("surefoot.client.Client._at", lambda self, rest="": "/../../login")
+    with Client(server.url, robot(server, "lost"), "one") as lost, pytest.raises(SurefootError, match="not in JSON"):
+        lost.status()
+
+
+def test_jobs_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many for one person, so many for all, so long; what fails says so."""
+    monkeypatch.setattr("surefoot.web.jobs.WAITING", 5)
+    monkeypatch.setattr("surefoot.web.jobs.KEPT", 2)
+    jobs = Jobs()
+    try:
+        with pytest.raises(SurefootError, match="this is a defect: KeyError"):
+            jobs.wait(jobs.start("nothing", "ann"))
+        with pytest.raises(SurefootError, match="no file"):
+            jobs.wait(jobs.start("readings", "ann", url=f"{tmp_path}/none.db", study="x"))
+        monkeypatch.setattr(jobs, "free", threading.Semaphore(0))
+        many = [jobs.start("look", "ann") for _ in range(4)]
+        with pytest.raises(SurefootError, match="four things are being worked out for you"):
+            jobs.start("look", "ann")
+        jobs.start("look", "bob")
+        with pytest.raises(SurefootError, match="too much is being worked out"):
+            jobs.start("look", "cyd")
+        with pytest.raises(SurefootError, match="took longer than 0 seconds, and was given up"):
+            jobs.wait(many[0], 0.01)
+        assert many[0].state == "cancelled" and jobs.find(many[1].id, "bob") is None and len(jobs.jobs) == 5
+        jobs._too_long(many[1])
+        assert many[1].state == "failed" and "given up after 10 minutes" in many[1].words
+    finally:
+        jobs.close()
+    assert not any(job.live for job in jobs.jobs.values())
+
+
+def test_what_the_lab_simulates() -> None:
+    """The work of a job, here: what is written into the page, and what is refused."""
+    said: list[float] = []
+    made = report(lambda part, _: said.append(part), START, ["surefoot-linear"], 2, [100])
+    assert said and "surefoot-linear" in made["html"]
+    for designs, trials, words in (([], 2, "at least one design"), (["safebai-linear"], 0, "trials must be from 1")):
+        with pytest.raises(SurefootError, match=words):
+            report(lambda *_: None, START, designs, trials, [100])
+    with pytest.raises(SurefootError, match="give every arm a curve"):
+        report(lambda *_: None, case("paper-linear", 2)[0].to_toml(), ["safebai-linear"], 2, [100])
+
+
+def test_few_points_of_many_doses_and_what_has_changed_since(tmp_path: Path) -> None:
+    rows = [{"n": k, "dose": 0.1 * k, "effect": 1.0, "harm": 0.1 * k} for k in range(1, 31)]
+    few = grouped(rows)
+    assert len(few) == 8 and sum(row["n"] for row in few) == sum(row["n"] for row in rows)
+    assert all(abs(row["harm"] - row["dose"]) < 1e-9 for row in few) and grouped(rows[:8]) == rows[:8]
+    view = play(tmp_path / "x.db", "x", "paper-linear", 2).view
+    assert since(view, view.seq) == []
+    changed = {row["arm"]: row["changes"] for row in since(view, 1)}
+    assert "→" in changed["arm 2"][0] and "certified dose 0.1 → " in changed["arm 1"][0], changed
+
+
+def test_pictures_of_little() -> None:
+    assert (number(None), number("x"), ticks(1.0, 1.0)) == ("?", "x", [1.0])
+    picture = Axes((0, 0, 100, 50), (0, 4), (0, 1))
+    picture.steps([0, 1, 2, 3], [0.5, None, 0.2, 0.3], "upper")
+    assert "".join(picture.parts).count("<polyline") == 2, "broken where there is nothing"
 
 
 def test_requests_that_count_once(server: Server) -> None:
@@ -141,7 +224,7 @@ def test_changes_are_shown_first(server: Server) -> None:
     form = {"token": token(client), "command": "correct", "id": first, "harm": "9", "reason": "typed wrongly"}
     before = len(study.log())
     look = client.post("/study/one/change", data=form)
-    assert "what would change" in look.text and "certified" in look.text.lower() and len(study.log()) == before
+    assert "what would change" in look.text and "safe dose" in look.text.lower() and len(study.log()) == before
     assert client.post("/study/one/change", data=form | {"reason": " "}).status_code == 422
     key = re.search(r'name="key" value="([^"]+)"', look.text)
     assert key
@@ -180,7 +263,7 @@ def test_names_in_addresses(tmp_path: Path, name: str) -> None:
 
 def test_the_table_in_the_documents_is_the_code(server: Server) -> None:
     assert table_markdown(server.app) in (ROOT / "docs" / "page.md").read_text(encoding="utf-8"), (
-        "write it anew: python -m surefoot.web.table docs/page.md"
+        "write it anew: python tools/routes.py docs/page.md"
     )
 
 

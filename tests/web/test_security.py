@@ -471,7 +471,7 @@ def test_entry_sees_no_more_than_its_own(server: Server) -> None:
     client = server.person("nurse", "data entry", "north")
     page = client.get("/study/one", follow_redirects=True)
     assert mine.id in page.text and other.id not in page.text
-    for word in ("certified", "Certified", "still in", 'svg class="chart', "recommend", "Best supported", other.id):
+    for word in ("certified", "Safe dose", "still in", 'svg class="chart', "recommend", "Best supported", other.id):
         assert word not in page.text, word
     form = {"token": token(client, "/study/one/enter"), "effect": "0.1", "harm": "0.1", "key": "n1"}
     assert client.post("/study/one/tell", data=form | {"id": other.id}).status_code == 422

@@ -5,36 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from ..problem import SurefootError, choice
-from ..registry import Registry, a_class, imported, split
+from ..registry import Later, Registry, a_class, imported, split
 from .base import Cohort, Design, Outcome, Verdict
-from .clinic import Boin, ThreePlusThree
 from .compose import POLICIES, Composed, Policy
-from .linear import SafeBAILinear
-from .monotonic import SafeBAIMonotonic
-from .oracle import Oracle
-from .safe_lts import SafeLTS
-from .safeopt import SafeOpt
-from .stageopt import StageOpt
-from .surefoot import SurefootLevels, SurefootLinear, SurefootMonotonic
-from .track_and_stop import TrackAndStop
-from .unconstrained import Unconstrained
 
-KINDS: tuple[type[Design], ...] = (
-    SurefootLinear,
-    SurefootMonotonic,
-    SurefootLevels,
-    SafeBAILinear,
-    SafeBAIMonotonic,
-    SafeOpt,
-    StageOpt,
-    SafeLTS,
-    Oracle,
-    Unconstrained,
-    TrackAndStop,
-    Boin,
-    ThreePlusThree,
+OURS = {
+    "surefoot-linear": "surefoot:SurefootLinear",
+    "surefoot-monotonic": "surefoot:SurefootMonotonic",
+    "surefoot-levels": "surefoot:SurefootLevels",
+    "safebai-linear": "linear:SafeBAILinear",
+    "safebai-monotonic": "monotonic:SafeBAIMonotonic",
+    "safeopt": "safeopt:SafeOpt",
+    "stageopt": "stageopt:StageOpt",
+    "safe-lts": "safe_lts:SafeLTS",
+    "oracle": "oracle:Oracle",
+    "unconstrained": "unconstrained:Unconstrained",
+    "track-and-stop": "track_and_stop:TrackAndStop",
+    "boin": "clinic:Boin",
+    "three-plus-three": "clinic:ThreePlusThree",
+}
+DESIGNS: Registry[type[Design]] = Registry(
+    "designs", {name: Later(f"{__name__}.{where}") for name, where in OURS.items()}, a_class(Design)
 )
-DESIGNS: Registry[type[Design]] = Registry("designs", {design.name: design for design in KINDS}, a_class(Design))
 
 DEFAULTS = {"linear": "surefoot-linear", "monotonic": "surefoot-monotonic", "levels": "surefoot-levels"}
 
@@ -50,7 +42,8 @@ def make(name: str, **options: Any) -> Design:
     Parameters
     ----------
     name
-        One of `DESIGNS`: ours, a registered one, or one that an installed package offers.
+        One of `DESIGNS`: ours, a registered one, or one that an installed package offers. The name of a policy means
+        the design that it is for, with that policy.
     **options
         What it is set by (`surefoot designs` lists them). Strings, as a command line has them, are read by the type of
         the default. `policy` is the name of a policy to choose instead of the design's own; it brings its own options.
@@ -70,6 +63,14 @@ def make(name: str, **options: Any) -> Design:
     >>> surefoot.make("surefoot-linear", cohort=3, growth=0).label
     'surefoot-linear:growth=0:cohort=3'
     """
+    if isinstance(name, str) and name not in DESIGNS and name in POLICIES:
+        name, options = POLICIES[name].on, {"policy": name, **options}
+    if ":" in str(name) and name not in DESIGNS:  # only the command line's simulations import what they are told
+        raise SurefootError(
+            f"design must be one of those known by name; got {name!r}: surefoot.register it, offer it as an entry "
+            f"point, or name a module that registers it in SUREFOOT_PLUGINS"
+        )
+    DESIGNS.check(name, *POLICIES)
     design = DESIGNS[name]()
     if "policy" in options and isinstance(design, Composed):
         design = design.but(policy=options.pop("policy"))
@@ -84,6 +85,11 @@ def make(name: str, **options: Any) -> Design:
     return design.but(**options)
 
 
+def theorem_of(design: Design) -> str:
+    """The name and number of the theorem that a design rests on."""
+    return design.evidence.theorem if isinstance(design, Composed) else f"{design.name}/1"
+
+
 def find(spec: str) -> tuple[str, dict[str, Any]]:
     """`name:key=value`, as a command line has it, as a name that is registered and options. `module:Name` is imported;
     the name of a policy means the design that it is for, with that policy."""
@@ -92,6 +98,8 @@ def find(spec: str) -> tuple[str, dict[str, Any]]:
         options["policy"] = POLICIES.find(options["policy"].replace("/", ":"))
     if name in POLICIES:
         return POLICIES[name].on, {"policy": name, **options}
+    if ":" not in name:
+        DESIGNS.check(name, *POLICIES)
     ours = name.split(":")[0] in DESIGNS
     if ":" in name and not ours and isinstance(thing := imported(name), type) and issubclass(thing, Policy):
         return thing.on, {"policy": POLICIES.find(name), **options}
@@ -104,6 +112,6 @@ def policies(shape: str) -> list[str]:
 
 
 __all__ = [
-    "DESIGNS", "POLICIES", "Cohort", "Design", "Outcome", "Policy", "SafeBAILinear", "SafeBAIMonotonic", "Verdict",
-    "default", "find", "make", "policies",
+    "DESIGNS", "POLICIES", "Cohort", "Design", "Outcome", "Policy", "Verdict",
+    "default", "find", "make", "policies", "theorem_of",
 ]  # fmt: skip

@@ -23,11 +23,12 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import is_array_api_obj
 
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
+from ..registry import meanings, no_shadows
 from .recommend import Estimates, Recommendation, chances, supported, worth
 
 Batch = TypeVar("Batch")  # a dataclass of arrays, trials first, such as a Cohort, an Outcome or a State
@@ -112,11 +113,12 @@ class Verdict:
 
     Notes
     -----
-    `lower` and `upper` bound the value of an arm, `safe` is its largest certified dose, and no safe dose lies above
-    `unsafe`. `standing` says how an arm left, and `out_*` why, in round `out_round`. Beaten: its upper bound
-    `out_upper` was at or below the lower bound `out_lower` of arm `out_by`. Refuted: so was the claim that it is the
-    best, most narrowly at a value of `out_upper`, between it and `out_by`. Stopped: the harm at its start dose was
-    shown to be above the limit, and at least `out_lower` where that is known.
+    `lower` and `upper` bound the value of an arm, `safe` is its largest dose that is shown to be within the limit,
+    `certified` the largest that may be given now, and no safe dose lies above `unsafe`. `standing` says how an arm
+    left, and `out_*` why, in round `out_round`. Beaten: its upper bound `out_upper` was at or below the lower bound
+    `out_lower` of arm `out_by`. Refuted: so was the claim that it is the best, most narrowly at a
+    value of `out_upper`, between it and `out_by`. Stopped: the harm at its start dose was shown to be above the limit,
+    and at least `out_lower` where that is known.
     """
 
     problem: Problem
@@ -127,20 +129,20 @@ class Verdict:
     standing: Array  # index into STANDINGS
     lower: Array
     upper: Array
-    estimate: Array  # of the effect at the certified dose; -inf before the first
+    estimate: Array  # of the effect at the safe dose; -inf before the first
     safe: Array
     unsafe: Array
     out_round: Array
     out_by: Array
     out_upper: Array
     out_lower: Array
-    effect_lower: Array = None  # bounds on the effect at the certified dose, where the design has them
+    effect_lower: Array = None  # bounds on the effect at the safe dose, where the design has them
     effect_upper: Array = None
     certified: Array = None  # the largest dose that may be given now: certified for limit + slack, where there is one
 
     @property
     def guess(self) -> Array:
-        """The winner, or while there is none the active arm with the largest estimated effect at its certified dose."""
+        """The winner, or while there is none the active arm with the largest estimated effect at its safe dose."""
         xp = array_namespace(self.pulls)
         seen = xp.where(self.standing == ACTIVE, xp.where(self.estimate > -1e300, self.estimate, -1e300), -xp.inf)
         return xp.where(self.winner >= 0, self.winner, xp.argmax(seen, axis=1))
@@ -227,7 +229,9 @@ def select(rows: Array, new: Batch, old: Batch) -> Batch:
     xp = array_namespace(rows)
 
     def chosen(x: Array, y: Array) -> Array:
-        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y) if x.shape == y.shape else x
+        if x is y or x.shape != y.shape:
+            return x
+        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y)
 
     return _map(chosen, new, old)
 
@@ -278,6 +282,11 @@ class Design(ABC, Generic[S]):
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     @property
+    def meanings(self) -> dict[str, str]:
+        """What its options mean and `when` to use it, as the docstring has it in lines `name: words`."""
+        return meanings(type(self))
+
+    @property
     def usual(self) -> dict[str, Any]:
         """Its options as they are by default."""
         return type(self)().options
@@ -291,6 +300,7 @@ class Design(ABC, Generic[S]):
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
+        no_shadows(cls, "guarantee", "draws", "portable")
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign] # a dataclass would write one of its own
 
     def __repr__(self) -> str:
@@ -324,6 +334,7 @@ class Design(ABC, Generic[S]):
         return xp.sum(self.plan(state, u).n, axis=1)
 
     def start(self, problem: Problem, trials: int = 1, xp: Any = np) -> S:
+        """The state of so many trials before the first pull. An error where the problem is not one for this design."""
         if problem.shape != self.shape:
             raise SurefootError(f"{self.name} is for the {self.shape} shape; this problem is {problem.shape}")
         if self.shape != "levels" and any(getattr(noise, "spread", False) for noise in problem.noises):
@@ -347,6 +358,7 @@ class Design(ABC, Generic[S]):
         return self._within_budget(self.begin(problem, trials, xp))
 
     def ask(self, state: S, u: Array = None) -> Cohort:
+        """What to try next, in every trial that has not ended. `u`: the uniform draws of a design that randomises."""
         xp = array_namespace(state.pulls)
         if u is None:
             if self.draws:
@@ -358,6 +370,7 @@ class Design(ABC, Generic[S]):
         return replace(cohort, n=xp.where((state.ending == RUNNING)[:, None], cohort.n, 0))
 
     def tell(self, state: S, cohort: Cohort, outcome: Outcome) -> S:
+        """The state with what came back. Any dose and any number may be told, not only what was asked for."""
         xp = array_namespace(state.pulls)
         _check_outcome(xp, state, cohort, outcome)
         _check_squares(xp, state, outcome)
@@ -368,6 +381,7 @@ class Design(ABC, Generic[S]):
         return new if bool(xp.all(running)) else select(running, new, state)
 
     def verdict(self, state: S) -> Verdict:
+        """How every trial stands."""
         return replace(Verdict(**{f.name: getattr(state, f.name) for f in fields(Verdict)}), certified=state.safe)
 
     def against(self, state: S) -> Array:
@@ -396,7 +410,7 @@ class Design(ABC, Generic[S]):
             return pick(x, arm)[:, 0]
 
         return Recommendation(
-            arm=arm, dose=of(seems.dose), certified=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
+            arm=arm, dose=of(seems.dose), safe=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
             p=supported(against, stopped, arm),
             chance=of(chances(values, ~stopped)) if odds else of(state.safe * xp.nan),
             effect=of(seems.effect), harm=of(seems.harm),

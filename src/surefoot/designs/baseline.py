@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..bounds import RHO
-from ..problem import Problem, SurefootError, number
+from ..problem import Problem, SurefootError
 from .base import ACTIVE, Cohort, Design, Outcome, S, select
 from .settle import settle
 
@@ -25,17 +25,6 @@ class AnyShape(Design[S]):
         if trials < 1:
             raise SurefootError(f"trials must be at least 1; got {trials}")
         return self._within_budget(self.begin(problem, trials, xp))
-
-
-def number_or(name: str, value: Any, *words: str) -> Any:
-    """One of `words`, or a number above 0, which may come as a string (from a command line)."""
-    if value in words:
-        return value
-    try:
-        return number(name, float(value), above=0)
-    except (TypeError, ValueError):
-        need = " or ".join(["a number above 0", *words])
-        raise SurefootError(f"{name} must be {need}; got {value!r}") from None
 
 
 def finite_top(problem: Problem, name: str) -> NDArray[np.float64]:

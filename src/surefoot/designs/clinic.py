@@ -1,7 +1,7 @@
 """What dose-finding trials use today, for comparison on ordered levels with binary harm: BOIN and 3+3. No guarantee.
 
 Both look for the level of one drug whose harm is nearest to the limit. Here the drugs are tried one after the other,
-each with an equal share of the budget (36 subjects where there is none), and in the end the drug with the largest
+each with an equal share of the budget, and in the end the drug with the largest
 observed effect at its chosen level is named.
 """
 
@@ -18,8 +18,6 @@ from ..arrays import Array
 from ..problem import Problem, Shape, SurefootError, number
 from .base import ALL_STOPPED, BEST_ARM, RUNNING, STOPPED, Cohort, Design, Outcome, State, blank
 from .recommend import Estimates, isotonic, wilson
-
-USUAL = 36  # subjects a drug where no budget is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +38,7 @@ class OneByOne(Design[ClinicState]):
     shape: ClassVar[Shape] = "levels"
     portable: ClassVar[bool] = False
     cohort: int
+    subjects: int
 
     @property
     def guarantee(self) -> bool:
@@ -65,7 +64,7 @@ class OneByOne(Design[ClinicState]):
     def share(self, problem: Problem) -> int:
         """Subjects of every drug."""
         each = problem.budget // len(problem.arms)
-        return USUAL if problem.budget == Problem.budget else each
+        return self.subjects if problem.budget == Problem.budget else each
 
     def plan(self, state: ClinicState, u: Array) -> Cohort:
         s = state
@@ -112,14 +111,21 @@ class Boin(OneByOne):
     """The Bayesian optimal interval design (Liu and Yuan 2015) for one drug after the other: up where the observed rate
     of harm at the present level is at most lambda_e, down where it is at least lambda_d; a level, and those above, is
     given up where its rate is above the limit with posterior probability 0.95. The level with the isotonic estimate
-    nearest to the limit is chosen."""
+    nearest to the limit is chosen. A budget is shared equally by the drugs.
+
+    when: What dose-finding trials use: a target rate, one drug after the other. No error probability.
+    cohort: subjects between two decisions
+    subjects: of every drug, where there is no budget
+    """
 
     cohort: int = 3
+    subjects: int = 36
 
     name: ClassVar[str] = "boin"
 
     def __post_init__(self) -> None:
         number("cohort", self.cohort, least=1)
+        number("subjects", self.subjects, least=1)
 
     def boundaries(self, target: float) -> tuple[float, float]:
         """lambda_e and lambda_d with the recommended phi_1 = 0.6 and phi_2 = 1.4 times the target."""
@@ -152,10 +158,14 @@ class Boin(OneByOne):
 @dataclass(frozen=True)
 class ThreePlusThree(OneByOne):
     """3+3 for one drug after the other: three subjects a level, three more where one of them is harmed; up where none
-    of three or one of six is, else the level below is chosen."""
+    of three or one of six is, else the level below is chosen. It ends by itself, long before most budgets.
+
+    when: What many trials still use: to compare with.
+    """
 
     name: ClassVar[str] = "three-plus-three"
     cohort: ClassVar[int] = 3  # type: ignore[misc]
+    subjects: ClassVar[int] = 36  # type: ignore[misc]
 
     def move(self, s: ClinicState, n: Array, z: Array) -> ClinicState:
         passes = ((n >= 3) & (z == 0)) | ((n >= 6) & (z <= 1))

@@ -24,11 +24,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, device, like
 from ..problem import Problem, SurefootError
-from ..registry import Registry, a_class
+from ..registry import Registry, a_class, meanings, no_shadows
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict
 from .readings import begin
 from .recommend import Estimates
@@ -118,6 +116,11 @@ class Policy(ABC, Generic[E]):
     on: ClassVar[str]  # the name of the design whose evidence it chooses on
     draws: ClassVar[int] = 0  # uniform draws it wants at every choice
     floor: ClassVar[Any] = None  # a `Floor`, where studies shall end whatever is chosen
+    portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        no_shadows(cls)
 
     @abstractmethod
     def choose(self, state: E, u: Array) -> Cohort:
@@ -164,6 +167,10 @@ class Composed(Design[E]):
         )
 
     @property
+    def meanings(self) -> dict[str, str]:
+        return meanings(type(self)) | meanings(type(self.policy))
+
+    @property
     def usual(self) -> dict[str, Any]:
         return {key: x for key, x in replace(self, policy=type(self.policy)()).options.items() if key != "policy"}
 
@@ -178,6 +185,10 @@ class Composed(Design[E]):
     @property
     def draws(self) -> int:  # type: ignore[override]
         return self.policy.draws
+
+    @property
+    def portable(self) -> bool:  # type: ignore[override]
+        return self.policy.portable
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> E:
         inside, readings = begin(problem, trials, xp)

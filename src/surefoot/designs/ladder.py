@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, put, rows
+from ..arrays import Array, Chosen, along, array_namespace, device, like
 
 RUNGS = 32
 
@@ -13,8 +11,8 @@ def ladder(base: Array, step: Array, largest: Array) -> Array:
     """The doses of the rungs, (..., rungs); the last is the largest dose."""
     xp = array_namespace(base)
     up = like(base, [float(j + 1) for j in range(RUNGS)])
-    here = xp.minimum(base[..., None] + step[..., None] * up, largest[..., None])
-    return xp.where(up == RUNGS, largest[..., None], here)
+    top = like(base, [0.0] * (RUNGS - 1) + [xp.inf])
+    return xp.minimum(base[..., None] + step[..., None] * up + top, largest[..., None])
 
 
 def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Array, Array]:
@@ -27,21 +25,21 @@ def regrid(wealth: Array, step: Array, passed: Array, need: Array) -> tuple[Arra
     some = (need > 1e-150) & (need < 1e150) & (step > 1e-150)
     finer = xp.log2(xp.where(some, RUNGS * step, 1.0) / xp.where(some, need, 1.0))
     finer = xp.clip(xp.floor(finer), -1.0, 60.0)
-    which = (passed > 0) | (finer != 0)
-    old, k, times = (rows(x, which) for x in (wealth, passed, 0.5**finer))
-    if old.shape[0] == 0:
+    which = Chosen((passed > 0) | (finer != 0))
+    if which.count == 0:
         return wealth, step
+    old, k, times = (which.rows(x) for x in (wealth, passed, 0.5**finer))
     j = xp.arange(RUNGS, dtype=xp.float64, device=device(step))
     k, times = k[:, None], times[:, None]
 
     def at(index: Array) -> Array:
-        return xp.take_along_axis(old, xp.astype(xp.minimum(k + index, RUNGS - 1.0), xp.int64), axis=-1)
+        return along(old, xp.astype(xp.minimum(k + index, RUNGS - 1.0), xp.int64))
 
     new = at(xp.floor(j * times))
     if bool(xp.any(times > 1)):
         new = xp.minimum(new, at(xp.ceil((j + 1) * times) - 1))
     new = xp.where((j == RUNGS - 1) & (times != 1), xp.min(old, axis=-1, keepdims=True), new)
-    return put(wealth, which, new), step * 0.5**finer
+    return which.put(wealth, new), step * 0.5**finer
 
 
 def first_false(certain: Array) -> Array:

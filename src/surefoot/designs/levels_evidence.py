@@ -28,9 +28,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, device, like
 from ..bounds import Mixture
 from ..noise import Unknown, Varying
 from ..problem import Problem

@@ -14,9 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..problem import Noise, number
 from .base import ACTIVE, Cohort
 from .compose import Policy
@@ -143,11 +141,19 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
 
 @dataclass(frozen=True)
 class LevelsPolicy(Policy[LevelsState]):
-    """first: pulls of the first cohorts at a new level. growth: a cohort of the contest has this share of all pulls so
-    far (see `each`), and at least `first`. margin: see `bets`. hope: see `gains`. few: every arm that is left gets so
-    many times the square root of all pulls, or STARVED of them, at the level that seems to be its largest safe one, and
-    half as many at the next. rare: a level that clearly seems to be above the ceiling gets no more than this share of
-    an arm's pulls."""
+    """The policy of Surefoot-Levels.
+
+    first: pulls of the first cohorts at a new level, and the least of any cohort: with thousands of users a day,
+        thousands
+    growth: a later cohort has this share of all pulls so far (of many arms, of the pulls of three); larger is fewer
+        decisions and more pulls
+    margin: a bet is placed on what a reading is expected to show by more than so many standard errors, and harm above
+        the limit by less does not end a climb
+    hope: means are taken to be better than estimated by so many standard errors where it is chosen what to pull
+    few: every arm that is left gets so many times the square root of all pulls, or STARVED of them (a fiftieth),
+        at the level that seems to be its largest safe one, and half as many at the next
+    rare: a level that clearly seems to be above the ceiling gets no more than this share of an arm's pulls
+    """
 
     on: ClassVar[str] = "surefoot-levels"
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import is_numpy_array
 
-from ..arrays import Array, Chosen, like, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, like, put, rows
 from ..bounds import Mixture, atoms, log_sum
 from ..noise import Noise, Unknown
 

@@ -13,26 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import like
+from ..arrays import array_namespace, like
+from ..checks import number_or
 from ..problem import Problem, Shape
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, check_unit, stage, units
+from .staged import Staged, StageState, stage, units
 
 
 @dataclass(frozen=True)
 class SafeBAILinear(Staged[StageState]):
-    """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away."""
+    """Algorithm 1 of the paper: every epoch halves the tolerance and throws the last one's data away.
 
-    unit: float | str = 1.0  # epsilon_l = unit * 2^-l, as in the paper. "auto": the limit, which is 1 there
+    when: The paper's Algorithm 1, to compare with, or where its proof is the one that was agreed on.
+    unit: of the tolerances: in epoch l it is unit / 2^l; a number, or "auto": the limit, which is 1 on the paper's
+        instances
+    """
+
+    unit: float | str = "auto"
 
     name: ClassVar[str] = "safebai-linear"
     shape: ClassVar[Shape] = "linear"
 
     def __post_init__(self) -> None:
-        check_unit(self.unit)
+        object.__setattr__(self, "unit", number_or("unit", self.unit, "auto"))
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> StageState:
         first = blank(problem, trials, xp)

@@ -16,9 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array
+from ..arrays import Array, array_namespace, device
 from ..problem import Problem
 
 TINY = 1e-16  # of 1 - u: what lies beyond is taken as there

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, pick, scatter
+from ..arrays import Array, array_namespace, device, like, pick, scatter
 from ..problem import Problem
 from .linear_bars import Bets, binary, flat, sigmas, tolerance
 from .settle import round_down

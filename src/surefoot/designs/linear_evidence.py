@@ -19,9 +19,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import is_numpy_array
 
-from ..arrays import Array, like, pick, scatter
+from ..arrays import Array, array_namespace, device, like, pick, scatter
 from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, pick
+from ..arrays import Array, array_namespace, device, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
@@ -34,9 +32,13 @@ LOSS = 2.5  # nats that bets lose against the evidence, about: how much of it is
 
 @dataclass(frozen=True)
 class LinearPolicy(Policy[LinearState]):
-    """growth: an arm's next cohort is this share of its pulls and 20 more where its claim is about to be refuted, and
-    up to 4.5 times that before; cohort: and at least so many. growth=0 and cohort=3 is fixed cohorts of three, growth=0
-    and cohort=1 is after every pull. first: pulls of every arm at first."""
+    """The policy of Surefoot-Linear.
+
+    growth: an arm's next cohort is this share of its pulls and 20 more where its claim is about to be refuted, and up
+        to 4.5 times that before; 0 with cohort 3 is fixed cohorts of three, with cohort 1 a decision after every pull
+    cohort: and it has at least so many
+    first: pulls of every arm at first
+    """
 
     on: ClassVar[str] = "surefoot-linear"
 

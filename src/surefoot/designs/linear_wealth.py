@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array, put, scatter
+from ..arrays import Array, array_namespace, put, scatter
 from ..bounds import CONTRAST, TOGETHER, Mixture, added, atoms, log_mixture, log_tilt
 from ..problem import Problem
 from .linear_bars import Bets, Cells, Rates, flat, lowered, sigmas, spread, tolerance

@@ -28,13 +28,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, like
+from ..checks import number_or
 from ..problem import Problem, Shape, choice
 from .base import blank
 from .settle import round_down, settle, wanted
-from .staged import Staged, StageState, check_unit, stage, units
+from .staged import Staged, StageState, stage, units
 
 Schedule = Literal["theory", "paper"]
 SAFE, CLIMB, BISECT, BACK, DONE = range(5)
@@ -55,17 +54,23 @@ class MonotonicState(StageState):
 
 @dataclass(frozen=True)
 class SafeBAIMonotonic(Staged[MonotonicState]):
-    """Algorithm 2 of the paper. schedule: theory (the default) or paper (a constant, without a guarantee)."""
+    """Algorithm 2 of the paper: as Algorithm 1, climbing by steps that the Lipschitz constants allow.
+
+    when: The paper's Algorithm 2, to compare with.
+    schedule: theory, or paper: a constant, without a guarantee
+    unit: of the tolerances: in epoch l it is unit / 2^l; a number, or "auto": the root of 10 times sigma, which is 1 on
+        the paper's instances
+    """
 
     schedule: Schedule = "theory"
-    unit: float | str = 1.0  # epsilon_l = unit * 2^-l, as in the paper. "auto": sqrt(10) sigma, which is 1 there
+    unit: float | str = "auto"
 
     name: ClassVar[str] = "safebai-monotonic"
     shape: ClassVar[Shape] = "monotonic"
 
     def __post_init__(self) -> None:
         choice("schedule", self.schedule, get_args(Schedule))
-        check_unit(self.unit)
+        object.__setattr__(self, "unit", number_or("unit", self.unit, "auto"))
 
     @property
     def guarantee(self) -> bool:

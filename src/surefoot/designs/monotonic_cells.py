@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, along, array_namespace, clip, device, like
 from ..bounds import TILT, Mixture
 from ..noise import Noise
 from ..problem import Problem
@@ -42,7 +40,7 @@ def table(doses: Array, at: Array, row: Array, arm: Array) -> Table:
     order = xp.argsort(dose, axis=1)[:, : max(most, 1)]
     index = xp.reshape(pair[:, None] * many + order, (-1,))
     mine = xp.reshape(xp.take(xp.reshape(at, (-1, WIDTH)), index, axis=0), (*order.shape, WIDTH))
-    return Table(arm, xp.take_along_axis(dose, order, axis=1), mine)
+    return Table(arm, along(dose, order), mine)
 
 
 def down(p: Problem, t: Table, x: Array, exact: bool) -> Array:
@@ -76,10 +74,9 @@ def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Arra
     if most == staked.shape[1]:
         return evidence(noise, before(sums, way, axis=1)[:, :, None, :], x[:, None, :], above, exact)
     order = xp.argsort(xp.astype(~staked, xp.int8), axis=1, stable=True)[:, :most]
-    few = xp.take_along_axis(sums, xp.broadcast_to(order[..., None], (*order.shape, 3)), axis=1)
+    few = along(sums, order)
     found = evidence(noise, before(few, way, axis=1)[:, :, None, :], x[:, None, :], above, exact)
-    which = xp.astype(before(xp.astype(staked, xp.float64)), xp.int64)
-    return xp.take_along_axis(found, xp.broadcast_to(which[..., None], (*which.shape, x.shape[1])), axis=1)
+    return along(found, before(xp.astype(staked, xp.int64)))
 
 
 def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> Array:
@@ -88,17 +85,18 @@ def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> A
     xp = array_namespace(x)
     v, w, y = (sums[..., i] for i in range(3))
     if exact:
-        return noise.mixture(y + 0.0 * x, w + 0.0 * x, v + 0.0 * x, x, above, GAP)
+        return noise.mixture(y, w, v, x, above, GAP)
     m = y / xp.where(w > 0, w, 1.0)
-    best = (m - x) ** 2 * (w**2 / (2 * noise.scale**2 * xp.where(v > 0, v, 1.0)))
+    off = xp.maximum(m - x if above else x - m, 0.0)
     if noise.binary:
-        q, x = xp.clip(m, 1e-12, 1 - 1e-12), xp.clip(x, 1e-12, 1 - 1e-12)
-        best = v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x)))
+        q, x = clip(m, 1e-12, 1 - 1e-12), clip(x, 1e-12, 1 - 1e-12)
+        best = xp.where(off > 0, v * (q * xp.log(q / x) + (1 - q) * xp.log((1 - q) / (1 - x))), 0.0)
     elif noise.ratios:
-        q, x = xp.maximum(m, like(m, 1e-12)), xp.maximum(x, like(x, 1e-12))
-        best = v * (q * xp.log(q / x) - q + x)
+        q, x = xp.maximum(m, 1e-12), xp.maximum(x, 1e-12)
+        best = xp.where(off > 0, v * (q * xp.log(q / x) - q + x), 0.0)
+    else:
+        best = off**2 * (w**2 / (2 * noise.scale**2 * xp.where(v > 0, v, 1.0)))
     nothing = TILT.nothing if noise.ratios else GAP.nothing
-    best = xp.where((m > x) if above else (m < x), best, 0.0)
     return best + xp.log1p(nothing * xp.expm1(-best))
 
 

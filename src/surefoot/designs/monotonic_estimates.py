@@ -3,17 +3,18 @@
 All pulls of an arm are remembered by dose. Harm and effect at a place are estimated by a line: every dose pulled tells
 of its slope, and of the mean the less the further off it is. Where the pulls at the place itself say something else
 than the others do, the others are believed that much less.
+
+Most of a simulation's time is spent here, so arms stand along the last axis, after their doses: sums over doses then go
+along many arms at once.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like, put, rows
+from ..arrays import Array, Chosen, along, array_namespace, blocks, clip, device, first, floats, last, like
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .recommend import Estimates
@@ -25,6 +26,7 @@ ODD = 12.0  # squared errors by which other doses may say something else and sti
 FEW = 8.0  # say so, twice as much for so many: one odd pull must not outvote millions beside it
 NEAR = 1.0  # pulls are near where harm can change by less than what is left to limit + slack
 DOSES, TOGETHER = 24, 0.1  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+TINY = 1e-300  # what is known of nothing
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
 
 
@@ -43,143 +45,236 @@ class Guess:
     value: Array  # the effect there
 
 
+class Arms(NamedTuple):
+    """What is known beforehand of some arms, (arms,); and of the slopes of both readings, (2, arms), effect first."""
+
+    lipschitz: Array
+    start: Array
+    largest: Array
+    expected: Array
+    least: Array
+    most: Array
+
+
+class Doses(NamedTuple):
+    """What was read of some arms, (DOSES, arms), at rising doses: how many pulls, their mean dose, the means of both
+    readings, (2, DOSES, arms), effect first, and the variances of these means. Without pulls any dose, and infinite."""
+
+    n: Array
+    dose: Array
+    mean: Array
+    var: Array
+
+
 def nothing(like_this: Array) -> Array:
-    """The memory of no pulls, (trials, arms, DOSES, 4): how many at a dose, and sums of doses, effects and harms."""
+    """The memory of no pulls, (trials, arms, DOSES, 4): how many at a dose, and sums of doses, effects and harms. Doses
+    rise, and those without pulls come last."""
     xp = array_namespace(like_this)
     return xp.zeros((*like_this.shape, DOSES, 4), dtype=xp.float64, device=device(like_this))
 
 
-def keep(p: Problem, known: Array, came: Array, cohort: Cohort, outcome: Outcome) -> Array:
-    """With these pulls, added to those at nearly the same dose or in place of what tells least by now."""
-    xp = array_namespace(known)
-    old, a, n, effect, harm = (
-        rows(x, came) for x in (known, cohort.dose, xp.astype(outcome.n, xp.float64), outcome.effect, outcome.harm)
+def remember(
+    p: Problem, known: Array, place: Array, came: Chosen, cohort: Cohort, outcome: Outcome, before: Guess
+) -> tuple[Array, Guess]:
+    """The memory with these pulls, and what follows of the arms that came; of the others what was known before."""
+    xp, n = array_namespace(known), floats(outcome.n)
+    new = came.rows(xp.stack([n, n * cohort.dose, outcome.effect, outcome.harm], axis=-1))
+    old, at, dose, arms = came.rows(known), came.rows(place), came.rows(cohort.dose), of_arms(p, known, came.index)
+    now, found = [], []
+    for part in blocks(dose):
+        these = Arms(*(x[..., part] for x in arms))
+        now.append(keep(p, old[part, ...], new[part, :], dose[part], these))
+        found.append(estimate(p, last(now[-1]), last(at[part, :]), these))
+    fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
+    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])) for x, parts in fields))
+    return came.put(known, xp.concat(now)), guess
+
+
+def guess(p: Problem, known: Array, place: Array) -> Guess:
+    """What is known of all arms."""
+    xp, shape = array_namespace(known), place.shape[:2]
+    every = xp.arange(shape[0] * shape[1], device=device(known))
+    flat = last(xp.reshape(known, (-1, DOSES, 4))), last(xp.reshape(place, (-1, 3)))
+    found = estimate(p, *flat, of_arms(p, known, every))
+    return Guess(*(xp.reshape(first(x), (*shape, *x.shape[:-1])) for x in found))
+
+
+def of_arms(p: Problem, x: Array, index: Array) -> Arms:
+    """Of these (trial, arm), in the namespace of x."""
+    xp, arm, K = array_namespace(x), index % len(p.arms), p.lipschitz
+    ends = (xp.take(like(x, y), arm) for y in (K, p.starts, p.largest))
+    slopes = ((0.0, RISE), (0.0, 0.05), (math.inf, 1.0))
+    return Arms(
+        *ends, *(xp.take(like(x, [[of_effect] * len(K), of_harm * K]), arm, axis=1) for of_effect, of_harm in slopes)
     )
-    K = rows(xp.zeros_like(cohort.dose) + like(known, p.lipschitz), came)
-    count = old[..., 0]
-    off = xp.where(count > 0, xp.abs(old[..., 1] / xp.where(count > 0, count, 1.0) - a[:, None]), xp.inf)
-    close = xp.min(off, axis=-1) <= TOGETHER * (p.ceiling - p.limit) / K
-    spare = xp.argmin(xp.where(count > 0, count / xp.maximum(off, 1e-100) ** 2, -1.0), axis=-1)
-    into = xp.where(close, xp.argmin(off, axis=-1), spare)
-    here = (xp.arange(DOSES, device=device(known)) == into[:, None])[..., None]
-    new = xp.stack([n, n * a, effect, harm], axis=-1)[:, None, :]
-    return put(known, came, xp.where(here, new + xp.where(close[:, None, None], old, 0.0), old))
 
 
-class Seen(NamedTuple):
-    """Pulls as seen from places, (arms, 3, DOSES): how many, at which distance, and the weights of a line's slope."""
+def keep(p: Problem, known: Array, new: Array, dose: Array, arms: Arms) -> Array:
+    """With `new` pulls, (arms, 4), at a `dose`, added to those at nearly the same one or in place of what tells least
+    by now. `known` is (arms, DOSES, 4)."""
+    xp, n, many = array_namespace(known), last(known[..., 0]), dose.shape[0]
+    at, used = last(known[..., 1]) / xp.maximum(n, 1.0), n > 0
+    place, full = (xp.sum(xp.astype(x, xp.int64), axis=0) for x in (used & (at < dose), used))
+    below = xp.where(place > 0, dose - row(at, xp.maximum(place - 1, 0)), xp.inf)
+    above = xp.where(place < full, row(at, xp.minimum(place, DOSES - 1)) - dose, xp.inf)
+    close = xp.minimum(below, above) <= TOGETHER * (p.ceiling - p.limit) / arms.lipschitz
+    tells = n / xp.maximum((at - dose) ** 2, 1e-200)
+    out = xp.where(full < DOSES, full, which_row(tells <= xp.min(tells, axis=0), earliest=True) - 1)
+    to = xp.where(close, xp.where(below <= above, place - 1, place), xp.where(out < place, place - 1, place))
+    known = in_order(known, Chosen(~close), out, to)
+    spot = Chosen.at(xp.arange(many, device=device(to)) * DOSES + to, (many, DOSES))
+    return spot.put(known, new + spot.rows(known) * floats(close)[:, None])
 
-    n: Array
-    off: Array
-    local: Array
-    weight: Array
-    width: Array  # (arms, 1)
+
+def in_order(known: Array, which: Chosen, out: Array, to: Array) -> Array:
+    """Of these arms the doses between `out` and `to` moved by one: over the former, so that the latter is free."""
+    xp, j = array_namespace(known), array_namespace(known).arange(DOSES, device=device(out))
+    out, to = (which.rows(x)[:, None] for x in (out, to))
+    down, up = (xp.astype(x, xp.int64) for x in ((j >= out) & (j < to), (j > to) & (j <= out)))
+    return which.put(known, along(which.rows(known), j + down - up)) if which.count else known
 
 
-def guess(p: Problem, known: Array, place: Array, came: Array, before: Guess | None) -> Guess:
-    """What is known of the arms that were pulled, and of the others what was known before."""
-    xp = array_namespace(place)
-    arms = [rows(xp.zeros_like(place[..., 0]) + like(place, x), came) for x in (p.lipschitz, p.starts, p.largest)]
-    mine, at = rows(known, came), rows(place, came)
+def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ...]:
+    """The fields of a Guess, from (DOSES, 4, arms) and places (3, arms); arms come last in them, too."""
+    xp, doses = array_namespace(known), by_dose(p, known)
     # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back, and no more
     # than half the way to where it cannot be
-    low, high = crosses(p, mine, arms[1], arms[2])
-    first = xp.clip(at_places(p, mine, at[:, CROSS:], *arms).crossing, low, high)
-    now = at_places(p, mine, xp.concat([at[:, :CROSS], first[:, None]], axis=1), *arms)
-    back = xp.where((first - at[:, CROSS]) * (now.crossing - first) < 0, 0.5 * (first - now.crossing), 0.0)
-    there = now.crossing + back
-    there = xp.where(there > high, 0.5 * (first + high), xp.where(there < low, 0.5 * (first + low), there))
-    value = now.value + now.gain[:, CROSS] * (there - now.crossing)
-    now = replace(now, crossing=there, value=within(p, mine, there, value))
-    if before is None:
-        return Guess(*(xp.reshape(x, (*came.shape, *x.shape[1:])) for x in vars(now).values()))
-    return Guess(*(put(getattr(before, name), came, x) for name, x in vars(now).items()))
+    low, high = crosses(p, doses, arms)
+    begun = seen_from(p, doses, at[CROSS, :], arms)
+    mean, _, slope = lines(p, begun, doses, arms, slice(1, 2))
+    one = clip(crossing(p, at[CROSS, :], mean[0, :], slope[0, :], arms), low, high)
+    found = [at_place(p, doses, place, arms) for place in (at[HIGH, :], at[LOW, :], one)]
+    mean, _, slope, _ = found[CROSS]
+    two = crossing(p, one, mean[1, :], slope[1, :], arms)
+    back = xp.where((one - at[CROSS, :]) * (two - one) < 0, 0.5 * (one - two), 0.0)
+    there = two + back
+    there = xp.where(there > high, 0.5 * (one + high), xp.where(there < low, 0.5 * (one + low), there))
+    value = within(p, doses, there, mean[0, :] + slope[0, :] * (there - one))
+    mean, error, slope, count = (xp.stack(x) for x in zip(*found, strict=True))
+    both = (x[:, reading, :] for x in (mean, error, slope) for reading in (1, 0))
+    return *both, count, there, value
 
 
-def crosses(p: Problem, known: Array, start: Array, largest: Array) -> tuple[Array, Array]:
+def by_dose(p: Problem, known: Array) -> Doses:
+    xp, n = array_namespace(known), known[:, 0, :]
+    some, (sy, sz) = xp.maximum(n, 1.0), (noise.scale for noise in p.noises)
+    once = xp.where(n > 0, 1 / some, xp.inf)
+    mean = xp.stack([known[:, 2, :] / some, known[:, 3, :] / some])
+    return Doses(n, known[:, 1, :] / some, mean, xp.stack([sy**2 * once, sz**2 * once]))
+
+
+def crosses(p: Problem, doses: Doses, arms: Arms) -> tuple[Array, Array]:
     """Between which doses harm reaches the limit, for all that is known of it: harm never falls, so it is below the
     limit up to a dose where all pulls from it on are below it together, and above from one where all up to it are
     above. A few odd pulls at a dose are outvoted by many at others, and no arm stays where it tells nothing."""
-    xp = array_namespace(known)
-    dose, n, _, harm = by_dose(known)
-    over, some = harm - p.limit * n, xp.where(n > 0, n, 1.0)
-    upto, count = xp.cumulative_sum(over, axis=1), xp.cumulative_sum(some, axis=1)
-    since, rest = upto[:, -1:] - upto + over, count[:, -1:] - count + some
-    below, above = (xp.where(n > 0, x, 0.0) for x in (-since / xp.sqrt(rest), upto / xp.sqrt(count)))
+    xp, n = array_namespace(doses.n), doses.n
+    over, some = (doses.mean[1, ...] - p.limit) * n, xp.maximum(n, 1.0)
+    upto, count = sums_upto(over), sums_upto(some)
+    since, rest = upto[-1, :] - upto + over, count[-1, :] - count + some
+    below, above = -since / xp.sqrt(rest), upto / xp.sqrt(count)
     far = p.noises[1].scale * math.sqrt(ODD)
-    low = xp.maximum(xp.max(xp.where(below > far, dose, -xp.inf), axis=1), start)
-    high = xp.minimum(xp.min(xp.where(above > far, dose, xp.inf), axis=1), largest)
-    clash, down = low > high, xp.max(above, axis=1) > xp.max(below, axis=1)  # then the stronger counts alone
-    return xp.where(clash & down, start, low), xp.where(clash & ~down, largest, high)
+    lowest, highest = which_row((below > far) & (n > 0)), which_row((above > far) & (n > 0), earliest=True)
+    low = xp.where(lowest > 0, row(doses.dose, xp.maximum(lowest - 1, 0)), arms.start)
+    high = xp.where(highest > 0, row(doses.dose, xp.maximum(highest - 1, 0)), arms.largest)
+    low, high = xp.maximum(low, arms.start), xp.minimum(high, arms.largest)
+    clash, down = low > high, xp.max(above, axis=0) > xp.max(below, axis=0)  # then the stronger counts alone
+    return xp.where(clash & down, arms.start, low), xp.where(clash & ~down, arms.largest, high)
 
 
-def within(p: Problem, known: Array, dose: Array, value: Array) -> Array:
+def within(p: Problem, doses: Doses, dose: Array, value: Array) -> Array:
     """The value, not below what is sure of lower doses nor above what is sure of higher ones: effects never fall. All
     pulls from a lower dose on up to this one count together, so that a few odd ones are outvoted."""
-    xp = array_namespace(known)
-    at, n, effect, _ = by_dose(known)
+    xp, n, sigma = array_namespace(dose), doses.n, p.noises[0].scale
+    effect = doses.mean[0, ...] * n
+    count, total = sums_upto(n), sums_upto(effect)
     ends = []
-    for side, sign in ((at <= dose[:, None], -1.0), (at >= dose[:, None], 1.0)):
-        some, total = (xp.where(side & (n > 0), x, 0.0) for x in (n, effect))
-        if sign < 0:
-            some, total = xp.flip(some, axis=1), xp.flip(total, axis=1)
-        many, total = xp.cumulative_sum(some, axis=1), xp.cumulative_sum(total, axis=1)
-        count = xp.maximum(many, 1.0)
-        far = p.noises[0].scale * xp.sqrt(ODD * (1 + FEW / count) / count)
-        ends.append(sign * xp.min(xp.where(many > 0, sign * total / count + far, xp.inf), axis=1))
-    return xp.where(ends[0] < ends[1], xp.clip(value, *ends), value)
+    for side, sign in (((doses.dose <= dose) & (n > 0), -1.0), ((doses.dose < dose) & (n > 0), 1.0)):
+        last_one = xp.sum(xp.astype(side, xp.int64), axis=0) - 1
+        upto, here = (xp.where(last_one >= 0, row(x, xp.maximum(last_one, 0)), 0.0) for x in (count, total))
+        many, far = (upto - count + n, here - total + effect) if sign < 0 else (count - upto, total - here)
+        none = floats(many < 1) * 1e300
+        many = xp.maximum(many, 1.0)
+        far = sign * far + sigma * xp.sqrt(ODD * (many + FEW))
+        ends.append(sign * xp.min(far / many + none, axis=0))
+    return xp.where(ends[0] < ends[1], clip(value, *ends), value)
 
 
-def by_dose(known: Array) -> tuple[Array, ...]:
-    """Doses, rising and infinite where there are no more, and how many pulls, sums of effects and harms there."""
-    xp, some = array_namespace(known), known[..., 0] > 0
-    dose = xp.where(some, known[..., 1] / xp.where(some, known[..., 0], 1.0), xp.inf)
-    order = xp.argsort(dose, axis=1)
-    return tuple(xp.take_along_axis(x, order, axis=1) for x in (dose, known[..., 0], known[..., 2], known[..., 3]))
+class Seen(NamedTuple):
+    """Doses as seen from a place, (DOSES, arms): at which distance, which are there, and the weights of a line's slope,
+    times their levers."""
+
+    off: Array
+    square: Array
+    local: Array  # 1 where they are, else 0
+    far: Array  # the other way round
+    weight: Array
+    lever: Array  # (arms,): what the weights come to with their levers, and that of the expected slope
+    firm: Array  # (arms,): by itself
+    few: Array  # (arms,): squared errors by which other doses may be off
 
 
-def at_places(p: Problem, known: Array, at: Array, lipschitz: Array, start: Array, largest: Array) -> Guess:
-    """What these pulls, (arms, DOSES, 4), say about places, (arms, any); the last is where harm may reach the limit."""
-    xp, slack, K = array_namespace(at), p.ceiling - p.limit, lipschitz[:, None]
-    n = known[:, None, :, 0]
-    some = xp.where(n > 0, n, 1.0)
-    off = xp.where(n > 0, known[:, None, :, 1] / some - at[..., None], 0.0)
-    wide = 2 * slack / K
-    seen = Seen(n, off, xp.abs(off) <= TOGETHER * slack / K[..., None], n / (1 + (off / wide[..., None]) ** 2), wide)
-    one, (sy, sz) = xp.ones_like(at), (noise.scale for noise in p.noises)
-    g, g_error, rise = line(seen, known[:, None, :, 3] / some, sz, RISE * K * one, 0.05 * K * one, K * one)
-    f, f_error, gain = line(seen, known[:, None, :, 2] / some, sy, 0.0 * one, 0.0 * one, xp.inf * one)
-    g = xp.where(xp.isinf(g_error), p.limit - 0.5 * slack, g)
-    crossing = xp.clip(at[:, -1] + (p.limit - g[:, -1]) / rise[:, -1], start, largest)
-    value = f[:, -1] + gain[:, -1] * (crossing - at[:, -1])
-    left = NEAR * xp.maximum(p.ceiling - g, 0.25 * slack)
-    count = xp.sum(n * xp.exp(-(K / left)[..., None] * xp.abs(off)), axis=-1)
-    g_error, f_error = (xp.minimum(e, s * one) for e, s in ((g_error, sz), (f_error, sy)))
-    return Guess(g, f, g_error, f_error, rise, gain, count, crossing, value)
+def seen_from(p: Problem, doses: Doses, at: Array, arms: Arms) -> Seen:
+    xp, slack, n = array_namespace(at), p.ceiling - p.limit, doses.n
+    off, firm = doses.dose - at, (2 * slack / arms.lipschitz) ** 2
+    square = off * off
+    w = n / (1 + square / firm)
+    lever = off - xp.sum(w * off, axis=0) / xp.maximum(xp.sum(w, axis=0), 1e-9)
+    local = floats(xp.abs(off) <= TOGETHER * slack / arms.lipschitz)
+    few = ODD * (1 + FEW / xp.maximum(xp.sum(local * n, axis=0), 1.0))
+    w = w * lever
+    return Seen(off, square, local, 1 - local, w, xp.sum(w * lever, axis=0) + firm, firm, few)
 
 
-def line(seen: Seen, y: Array, sigma: float, expected: Array, least: Array, most: Array) -> tuple[Any, ...]:
-    """Mean at the places, its error (infinite where nothing is known) and slope, `expected` beforehand."""
-    xp, (n, off, local, w, wide) = array_namespace(y), seen
-    total = xp.maximum(xp.sum(w, axis=-1), 1e-9)
-    lever = off - (xp.sum(w * off, axis=-1) / total)[..., None]
-    firm = wide**2 * expected, wide**2
-    slope = (xp.sum(w * lever * y, axis=-1) + firm[0]) / (xp.sum(w * lever**2, axis=-1) + firm[1])
-    slope = xp.clip(slope, least, most)
-    sure = xp.where(n > 0, 1 / (sigma**2 / xp.where(n > 0, n, 1.0) + (BEND * slope[..., None] * off) ** 2), 0.0)
-    there = y - slope[..., None] * off
-    own, rest = (xp.sum(xp.where(x, sure, 0.0), axis=-1) for x in (local, ~local))
-    mine, theirs = (
-        xp.sum(xp.where(x, sure * there, 0.0), axis=-1) / xp.where(y > 0, y, 1.0)
-        for x, y in ((local, own), (~local, rest))
-    )
-    own_var, var = (1 / xp.where(x > 0, x, 1e-300) for x in (own, rest))
-    firm_enough = ODD * (1 + FEW / xp.maximum(xp.sum(xp.where(local, n, 0.0), axis=-1), 1.0))
-    odd = xp.maximum((mine - theirs) ** 2 - firm_enough * (own_var + var), xp.zeros_like(var))
-    rest = xp.where((own > 0) & (rest > 0), 1 / (var + odd), rest)
+def at_place(p: Problem, doses: Doses, at: Array, arms: Arms) -> tuple[Array, Array, Array, Array]:
+    """Mean, error and slope of both readings, (2, arms), and how many pulls are near."""
+    xp, slack, K, seen = array_namespace(at), p.ceiling - p.limit, arms.lipschitz, seen_from(p, doses, at, arms)
+    mean, error, slope = lines(p, seen, doses, arms)
+    left = NEAR * xp.maximum(p.ceiling - mean[1, :], 0.25 * slack)
+    count = xp.sum(doses.n * xp.exp(xp.abs(seen.off) * (-K / left)), axis=0)
+    return mean, xp.minimum(error, like(at, [[noise.scale] for noise in p.noises])), slope, count
+
+
+def lines(p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice(0, 2)) -> tuple[Array, Array, Array]:
+    """Of these readings: mean at the place, its error (beyond all bounds where nothing is known) and slope, (readings,
+    arms)."""
+    xp, y = array_namespace(seen.off), doses.mean[which, ...]
+    slope = (xp.sum(seen.weight * y, axis=1) + seen.firm * arms.expected[which, :]) / seen.lever
+    slope = clip(slope, arms.least[which, :], arms.most[which, :])
+    sure = 1 / (doses.var[which, ...] + ((BEND * slope) ** 2)[:, None, :] * seen.square)
+    there = (y - slope[:, None, :] * seen.off) * sure
+    own, rest = (xp.maximum(xp.sum(sure * x, axis=1), TINY) for x in (seen.local, seen.far))
+    mine, theirs = xp.sum(there * seen.local, axis=1) / own, xp.sum(there * seen.far, axis=1) / rest
+    odd = xp.maximum((mine - theirs) ** 2 - seen.few * (1 / own + 1 / rest), 0.0)
+    rest = 1 / (1 / rest + odd)
     total = own + rest
-    mean = (own * mine + rest * theirs) / xp.where(total > 0, total, 1.0)
-    return mean, xp.where(total > 0, 1 / xp.sqrt(xp.where(total > 0, total, 1.0)), xp.inf), slope
+    unknown = like(total, [[0.0], [p.limit - 0.5 * (p.ceiling - p.limit)]])[which, :]
+    return xp.where(total > 1e9 * TINY, (own * mine + rest * theirs) / total, unknown), 1 / xp.sqrt(total), slope
+
+
+def crossing(p: Problem, at: Array, harm: Array, rise: Array, arms: Arms) -> Array:
+    """The dose where a line reaches the limit."""
+    return clip(at + (p.limit - harm) / rise, arms.start, arms.largest)
+
+
+def sums_upto(x: Array) -> Array:
+    """Of each row and all before it. As a product, which is several times faster than a running sum."""
+    xp = array_namespace(x)
+    return xp.tril(xp.ones((DOSES, DOSES), dtype=x.dtype, device=device(x))) @ x
+
+
+def row(x: Array, index: Array) -> Array:
+    """x[index[i], i] for every i."""
+    xp, many = array_namespace(x), index.shape[0]
+    return xp.take(xp.reshape(x, (-1,)), index * many + xp.arange(many, device=device(index)))
+
+
+def which_row(mask: Array, earliest: bool = False) -> Array:
+    """The last (or first) row where the mask is true, from 1 on; 0 where it never is."""
+    xp, rows = array_namespace(mask), mask.shape[0]
+    rank = xp.astype(xp.arange(1, rows + 1, device=device(mask)), xp.uint8)[:, None]
+    most = xp.max(xp.astype(mask, xp.uint8) * (xp.flip(rank) if earliest else rank), axis=0)
+    found = xp.astype(most, xp.int64)
+    return xp.where(found > 0, rows + 1 - found, 0) if earliest else found
 
 
 def seems(state: Any) -> Estimates | None:

@@ -17,9 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, Chosen, like, pick, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, like, pick, put, rows
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem
@@ -184,11 +182,13 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, leader, goal))
         no = xp.zeros(which.shape, dtype=xp.bool, device=device(low))
         x = between(pairs, low, high)
-        for exact in (False, True):  # at few levels
+        at = x[:, BETWEEN]
+        for exact in (False, True):  # at few levels; and then itself, at the one of them where its bound is least
             if pairs.count == 0:
                 return no, level
-            hopes = xp.min(sum(sides(s, pairs.index, leader, x[:, BETWEEN], shift, exact)), axis=1) >= goal
-            pairs, x = pairs.among(hopes), rows(x, hopes)
+            total = sum(sides(s, pairs.index, leader, at, shift, exact))
+            hopes = xp.min(total, axis=1) >= goal
+            pairs, x, at = pairs.among(hopes), rows(x, hopes), rows(pick(at, xp.argmin(total, axis=1)), hopes)
         if pairs.count == 0:
             return no, level
         found, cell = least(s, pairs, leader, x, shift, lambda found, cell: (found >= goal) & (cell < goal))
@@ -208,17 +208,18 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         )
 
     def against(self, state: MonotonicState) -> Array:
-        """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted
-        at least what refuted it. 0 where the arm that was bet on most does not seem to be better."""
-        xp, s, goal = array_namespace(state.at), state, goal_of(state.problem)
+        """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted,
+        what refuted it. 0 where the arm that was bet on most does not seem to be better."""
+        xp, s = array_namespace(state.at), state
         leader = xp.argmax(s.total[..., ABOVE][..., 0], axis=1)
         low, high = mean(s.total[..., BELOW]), pick(mean(s.total[..., ABOVE]), leader)
-        pairs = Chosen((low < high) & (xp.arange(low.shape[1], device=device(low)) != leader[:, None]))
-        known = xp.where(s.standing == REFUTED, goal, xp.zeros_like(low))
+        others = xp.arange(low.shape[1], device=device(low)) != leader[:, None]
+        pairs = Chosen((low < high) & others & (s.standing == ACTIVE))
+        out = xp.where(s.standing == REFUTED, goal_of(s.problem), xp.zeros_like(low))
         if pairs.count == 0:
-            return known
+            return out
         _, cell = least(s, pairs, leader, between(pairs, low, high), 0.0, lambda found, cell: cell < found)
-        return xp.maximum(known, pairs.spread(xp.min(cell, axis=1), 0.0))
+        return pairs.put(out, xp.maximum(xp.min(cell, axis=1), 0.0))
 
     def seems(self, state: MonotonicState) -> Estimates | None:
         return seems(state)
@@ -290,9 +291,8 @@ def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> Monotoni
         doses = xp.concat([doses, xp.full((*doses.shape[:2], MORE), xp.inf, dtype=at.dtype, device=device(at))], axis=2)
         more = xp.zeros((*doses.shape[:2], MORE, WIDTH), dtype=at.dtype, device=device(at))
         at, mine = xp.concat([at, more], axis=2), news.rows(doses)
-    here = mine == dose[:, None]
-    place = xp.where(xp.any(here, axis=1), xp.argmax(xp.astype(here, xp.int8), axis=1), xp.argmax(mine, axis=1))
-    spot = Chosen(xp.arange(doses.shape[2], device=device(at)) == news.spread(place, -1)[..., None])
+    here = (mine == dose[:, None]) | xp.isinf(mine)  # at the first of these: all after it are free
+    spot = news.within(xp.argmax(xp.astype(here, xp.int8), axis=1), doses.shape[2])
     at, doses = spot.put(at, spot.rows(at) + new), spot.put(doses, dose)
     return replace(s, doses=doses, at=at, total=news.put(s.total, news.rows(s.total) + new))
 

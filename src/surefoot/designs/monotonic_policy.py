@@ -14,15 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, floats, like, pick, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick, put, rows
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
 from .monotonic_cells import ABOVE, BELOW, OVER, UNDER, down, table, up
-from .monotonic_estimates import HIGH, LOW, Guess, guess, keep, nothing
-from .monotonic_evidence import MonotonicState
+from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
+from .monotonic_evidence import MonotonicState, goal_of
 from .monotonic_floor import MonotonicFloor
 from .settle import level_above, round_down, wanted
 
@@ -34,6 +32,9 @@ MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as m
 # passing error must not outweigh all later ones
 RISK = 2.0, 4.0  # and on harm; half of it once bets on the arm's harm have lost so many: guesses that are always a bit
 # off must not lose more than can be won back
+COARSE = 0.26  # of the slack: where levels are further apart than harm may rise by this much, they are not a line
+SPARE = 4.0  # nats more than enough, before it counts as shown that a level is over the limit
+STARVED = 0.02  # of an arm's pulls go to either level beside the limit, so that no wrong estimate lasts
 PLENTY = 100.0  # squared errors by which the leader may be seen to be under the limit before it is pulled nearer to it
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
@@ -62,8 +63,13 @@ class Now(NamedTuple):
 
 @dataclass(frozen=True)
 class MonotonicPolicy(Policy[MonotonicState]):
-    """growth: an arm is pulled for this share of its pulls near its dose before the next decision; cohort: and at least
-    so often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with."""
+    """The policy of Surefoot-Monotonic.
+
+    growth: an arm is pulled for this share of its pulls near its dose before the next decision; 0 with cohort 3 is
+        fixed cohorts of three
+    cohort: and at least so often
+    first: pulls of every arm to begin with
+    """
 
     on: ClassVar[str] = "surefoot-monotonic"
     floor: ClassVar[MonotonicFloor] = MonotonicFloor()
@@ -81,8 +87,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         xp = array_namespace(state.base)
         place = xp.stack([state.base] * 3, axis=-1)
         known = nothing(state.base)
-        every = state.base > -xp.inf
-        return Memory(known, place, guess(state.problem, known, place, every, None))
+        return Memory(known, place, guess(state.problem, known, place))
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> Memory:
         xp, m = array_namespace(state.base), state.memory
@@ -93,8 +98,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         high = xp.where(came & ~leads, cohort.dose, m.place[..., HIGH])
         low = xp.where(came & leads, cohort.dose, m.place[..., LOW])
         place = xp.stack([high, low, m.guess.crossing], axis=-1)
-        known = keep(state.problem, m.known, came, cohort, outcome)
-        return Memory(known, place, guess(state.problem, known, place, came, m.guess))
+        known, now = remember(state.problem, m.known, place, Chosen(came), cohort, outcome, m.guess)
+        return Memory(known, place, now)
 
     def choose(self, state: MonotonicState, u: Array) -> Cohort:
         xp, s, p = array_namespace(state.base), state, state.problem
@@ -117,14 +122,17 @@ class MonotonicPolicy(Policy[MonotonicState]):
 
     def now(self, s: MonotonicState) -> Now:
         """Who leads, and the doses that follow."""
-        xp, p, g = array_namespace(s.base), s.problem, s.memory.guess
+        xp, p = array_namespace(s.base), s.problem
         leader = self.leader(s)
         leads = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
-        rival, best = wanted(s) & ~leads, pick(g.value, leader)
-        other = xp.max(xp.where(rival, g.value, -xp.inf), axis=1, keepdims=True)
+        value, rival = self.values(s), wanted(s) & ~leads
+        best = pick(value, leader)
+        other = xp.max(xp.where(rival, value, -xp.inf), axis=1, keepdims=True)
         other = xp.where(xp.isfinite(other), other, best)
-        x = 0.5 * (best + xp.where(leads, other, g.value) - (p.tolerance or 0.0))
+        x = 0.5 * (best + xp.where(leads, other, value) - (p.tolerance or 0.0))
         target = xp.where(leads, self.under(s, x), self.over(s, x + (p.tolerance or 0.0)))
+        if p.levels is not None:
+            target = self.on_levels(s, target, x, leads)
         dose = round_down(p, xp.clip(target, like(x, p.starts), s.base))
         climbs = rival & (target > s.base)
         moves = ~climbs & (dose != xp.where(leads, s.memory.place[..., LOW], s.memory.place[..., HIGH]))
@@ -164,14 +172,14 @@ class MonotonicPolicy(Policy[MonotonicState]):
         weak = down(p, mine, x + far, False) + up(p, theirs, x, False)
         x = put(xp.zeros_like(s.base), settled, pick(x, xp.argmin(weak, axis=1))[:, 0])
         h, e = self.margins(s, x + far, HIGH)
-        own = xp.where(g.crossing >= like(x, p.largest), e, xp.minimum(h, e))
+        own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
         own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
         h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW))
         ratio = (xp.maximum(xp.minimum(h, e - x / sy), xp.zeros_like(x)) / own) ** 2
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3 + 0.0 * x), 0.0), axis=1, keepdims=True)
 
     def leader(self, s: MonotonicState) -> Array:
-        xp, value = array_namespace(s.base), s.memory.guess.value
+        xp, value = array_namespace(s.base), self.values(s)
         return xp.argmax(xp.where(wanted(s), xp.where(s.n > 0, value, -1e300), -xp.inf), axis=1)
 
     def over(self, s: MonotonicState, x: Array) -> Array:
@@ -202,6 +210,45 @@ class MonotonicPolicy(Policy[MonotonicState]):
         target = xp.where(near > place, xp.maximum(target, near), target)
         return xp.where(target == place, place, xp.minimum(target, g.crossing))
 
+    def values(self, s: MonotonicState) -> Array:
+        """Of every arm, about: the effect where harm reaches the limit, or at the level below that."""
+        xp, g = array_namespace(s.base), s.memory.guess
+        if s.problem.levels is None:
+            return g.value
+        down = g.gain[..., CROSS] * (round_down(s.problem, g.crossing) - g.crossing)
+        return g.value + xp.where(coarse(s), down, 0.0)
+
+    def at_last(self, s: MonotonicState, dose: Array) -> Array:
+        """Whether an arm's value is told at this dose whatever its harm is: nothing is over the limit, or it is the
+        level below where harm reaches it."""
+        g = s.memory.guess
+        end = g.crossing >= like(dose, s.problem.largest)
+        if s.problem.levels is None:
+            return end
+        return end | (coarse(s) & (dose <= g.crossing) & (dose >= round_down(s.problem, g.crossing)))
+
+    def on_levels(self, s: MonotonicState, target: Array, x: Array, leads: Array) -> Array:
+        """Of arms with levels nothing is told between two. A rival is shown to be over the limit at the first level
+        that is; then, if its effect there is no further below x than half as far as one level down, it is told there.
+        The leader is told at the highest level under the limit, if its effect one or more down is not above x."""
+        xp, p, g, place = array_namespace(x), s.problem, s.memory.guess, s.memory.place
+        largest, (last, over) = like(x, p.largest), beside(s)
+        low = xp.maximum(round_down(p, target), like(x, p.starts))
+        below = (x - g.effect[..., HIGH] - g.gain[..., HIGH] * (y - place[..., HIGH]) for y in (over, last))
+        hard = next(below) < 0.5 * next(below)
+        shown = s.total[..., OVER] >= goal_of(p) + SPARE
+        rival = xp.where(g.crossing >= largest, target, xp.where(shown & hard, last, xp.maximum(target, over)))
+        above = g.effect[..., LOW] + g.gain[..., LOW] * (low - place[..., LOW]) > x
+        mine = xp.where(above, target, xp.maximum(target, last))
+        wanted_there = xp.where(leads, mine, rival)
+        n, known = floats(s.n), s.memory.known
+        few = xp.maximum(xp.sqrt(n), STARVED * n)
+        for level, least in ((last, few), (over, 0.5 * few)):
+            here = known[..., 1] == level[..., None] * known[..., 0]
+            lacks = (xp.sum(xp.where(here, known[..., 0], 0.0), axis=-1) < least) & (level <= s.base)
+            wanted_there = xp.where(lacks, level, wanted_there)
+        return xp.where(coarse(s), wanted_there, target)
+
     def margins(self, s: MonotonicState, x: Array, which: int) -> tuple[Array, Array]:
         """How far a rival's harm is over the limit and its effect below x, and the leader's the other way round, in
         sigmas, and with an error in favour."""
@@ -228,7 +275,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         harm, effect = harm + rise * (cohort.dose - place), effect + gain * (cohort.dose - place)
         below, above = self.bets(s, leader, leads, cohort, effect, noise)
         K, M = like(s.base, p.lipschitz), like(s.base, p.largest)
-        beyond, seen = (harm > p.limit) | (cohort.dose >= M), s.n > 0
+        beyond, seen = (harm > p.limit) | (cohort.dose >= M) | self.at_last(s, cohort.dose), s.n > 0
         # half an error in disfavour; a leader is bet on below the limit, too
         high, low = (p.limit + sign * self.farthest(s, cohort, which) for sign, which in ((1, OVER), (-1, UNDER)))
         over, under = (
@@ -255,10 +302,27 @@ class MonotonicPolicy(Policy[MonotonicState]):
     ) -> tuple[Array, Array]:
         """In units of the difference to be shown: of a rival to the leader, of the leader to the nearest rival."""
         xp, p = array_namespace(effect), s.problem
-        best = pick(s.memory.guess.value, leader) + (p.tolerance or 0.0)
+        best = pick(self.values(s), leader) + (p.tolerance or 0.0)
         gap = xp.abs(best - effect)
         near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
         before = xp.where(leads, s.total[..., ABOVE][..., 0], s.total[..., BELOW][..., 0])
         size = xp.minimum(size, xp.sqrt((MOST + before) / xp.maximum(floats(cohort.n), 1.0)))
         return xp.where(~leads & (effect < best), size, xp.nan), xp.where(leads, size, xp.nan)
+
+
+def beside(s: MonotonicState) -> tuple[Array, Array]:
+    """The levels below and above where harm seems to reach the limit; above all of them, the largest."""
+    xp, p, cross = array_namespace(s.base), s.problem, s.memory.guess.crossing
+    levels = like(cross, p.levels)
+    over = xp.min(xp.where(levels > cross[..., None], levels, xp.inf), axis=-1)
+    return round_down(p, cross), xp.where(xp.isfinite(over), over, like(cross, p.largest))
+
+
+def coarse(s: MonotonicState) -> Array:
+    """Arms with levels so far apart there that harm may rise by much of the slack from one to the next."""
+    xp, p = array_namespace(s.base), s.problem
+    last, over = beside(s)
+    return xp.isfinite(like(last, p.levels)[:, 0]) & (
+        like(last, p.lipschitz) * (over - last) > COARSE * (p.ceiling - p.limit)
+    )

@@ -36,8 +36,11 @@ GROWTH = 0.05  # a round adds a twentieth to the pulls of one arm, and more wher
 
 @dataclass(frozen=True)
 class Oracle(OneDose):
-    """A control that has been told every arm's largest safe dose (doses; simulations fill them in) and compares the
-    arms there."""
+    """A control that has been told every arm's largest safe dose and compares the arms there.
+
+    when: Not a design: what it would cost if every largest safe dose were known.
+    doses: of every arm; simulations fill them in
+    """
 
     doses: tuple[float, ...] | None = None
 
@@ -101,6 +104,8 @@ class Oracle(OneDose):
         won = np.all(~rival | (likelihood_ratio(n, mean, leader, shift, noise) >= bar), axis=1)
         for find in (common, smallest):
             row, k = np.nonzero(rival & won[:, None])
+            if not len(row):  # as in most rounds
+                break
             two = [(s.effect[row, i], n[row, i]) for i in (leader[row, 0], k)]
 
             def evidence(x: Array, two: Any = two) -> Array:

@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array
+from ..arrays import Array, array_namespace
 from ..bounds import sigma_upper
 from ..noise import Bernoulli, Bounded, Unknown, Varying
 from ..problem import Problem

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, array_namespace, device, like
 from ..problem import Noise, Problem
 
 
@@ -46,14 +44,14 @@ class Estimates:
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
     """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
-    effect and harm there with 95% intervals (of that dose alone, without promise), the certified dose beside it (nan:
-    none), and p, the error probability that the data support: the least delta at which this arm would have been named.
+    effect and harm there with 95% intervals (of that dose alone, without promise), the dose that is shown to be safe
+    (nan: none), and p, the error probability that the data support: the least delta at which it would have been named.
     Beside it, without promise, `chance`: an estimated probability of being the best arm.
     """
 
     arm: Array
     dose: Array
-    certified: Array
+    safe: Array
     p: Array
     chance: Array
     effect: Array
@@ -65,9 +63,10 @@ class Recommendation:
     def words(self, problem: Problem, level: float = 0.1, trial: int = 0) -> str:
         """The recommendation in three sentences, for arms excluded at this level."""
         best = int(self.arm[trial])
-        arm, certified = problem.arms[best], float(self.certified[trial])
-        sure = "" if math.isnan(certified) else f"; certified up to {arm.label(certified)}"
+        arm, safe = problem.arms[best], float(self.safe[trial])
+        sure = "" if math.isnan(safe) else f"; shown to be safe up to {arm.label(safe)}"
         sure = f" (an estimate, over the limit about as often as not{sure})"
+        sure = " (shown to be safe)" if float(self.dose[trial]) <= safe else sure
         out, left = list[str](), list[str]()
         for k, name in enumerate(problem.names):
             if k != best:

@@ -37,8 +37,12 @@ class SafeLTSState(State):
 
 @dataclass(frozen=True)
 class SafeLTS(Design):
-    """Safe linear Thompson sampling (Moradipari et al. 2021), which is made for small regret, with the stopping rule of
-    Algorithm 1. s_effect, s_harm: bounds on the slopes."""
+    """Safe linear Thompson sampling (Moradipari et al. 2021), with the stopping rule of Algorithm 1.
+
+    when: Made for small regret, not for an answer. To compare with.
+    s_effect: a bound on the slope of effects
+    s_harm: and of harms
+    """
 
     s_effect: float = 5.0
     s_harm: float = 5.0

@@ -32,9 +32,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from ..arrays import Array
+from ..checks import number_or
 from ..problem import Problem, SurefootError, choice, number
 from .base import Cohort, Outcome, blank
-from .baseline import AnyShape, abbasi_yadkori, conclude, finite_top, number_or
+from .baseline import AnyShape, abbasi_yadkori, conclude, finite_top
 from .gp import GPState, Grid, absorb, linear_kernel, prior, rbf_kernel
 from .settle import wanted
 
@@ -65,9 +66,21 @@ class Bounds:
 
 @dataclass(frozen=True)
 class SafeOpt(AnyShape):
-    """SafeOpt (Sui et al. 2015) with a Gaussian process per arm and reading. kernel: linear or rbf (auto: by the
-    shape); beta: a number or abbasi-yadkori (auto: abbasi-yadkori for linear, else 3); expanders: noise-free,
-    lipschitz (with this constant) or noisy; stop: best-arm or complete; top: the largest dose of the grid."""
+    """SafeOpt (Sui et al. 2015) with a Gaussian process per arm and reading.
+
+    when: A Gaussian process and its kernel are believed. No promise of ours; to compare with.
+    kernel: linear, rbf, or auto: by the shape
+    beta: how wide its bounds are: a number, abbasi-yadkori, or auto: abbasi-yadkori for linear, else 3
+    variance: of the kernel
+    length: of the rbf kernel, in doses
+    s_effect: a bound on the slope of effects, for abbasi-yadkori
+    s_harm: and of harms
+    grid: so many doses of every arm are tried
+    top: the largest dose of the grid; none: that of the arm
+    expanders: noise-free, lipschitz or noisy: which doses may enlarge the safe set
+    lipschitz: the constant for these; none: that of the arm, or s_harm
+    stop: best-arm, or complete: when all safe doses are known too
+    """
 
     kernel: KernelName = "auto"
     beta: Any = "auto"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, like
+from ..arrays import Array, Chosen, array_namespace, device, like
 from ..problem import Problem
 from .base import ACTIVE, ALL_STOPPED, BEATEN, BEST_ARM, REFUTED, RUNNING, STOPPED, WITHIN_TOLERANCE, S, State
 
@@ -62,17 +60,18 @@ def conclude(
         ending = xp.where(width <= p.refine, found, RUNNING)
     ending = xp.where(left == 0, ALL_STOPPED, ending)
 
-    out = stops | beaten
+    out, lost, d = Chosen(stops | beaten), Chosen(beaten), len(p.arms)
+    lower = xp.where(beaten, lower, harm_at_start)
     return replace(
         s,
         found=found,
         winner=winner,
         ending=ending,
-        standing=xp.where(stops, STOPPED, xp.where(beaten, how, s.standing)),
-        out_round=xp.where(out, s.rounds[:, None], s.out_round),
-        out_by=xp.where(beaten, leader[:, None], s.out_by),
-        out_upper=xp.where(beaten, upper, s.out_upper),
-        out_lower=xp.where(beaten, lower, xp.where(stops, harm_at_start, s.out_lower)),
+        standing=out.put(s.standing, xp.where(out.rows(stops), STOPPED, xp.full_like(out.index, how))),
+        out_round=out.put(s.out_round, xp.take(s.rounds, out.index // d)),
+        out_by=lost.put(s.out_by, xp.take(leader, lost.index // d)),
+        out_upper=lost.put(s.out_upper, lost.rows(upper)),
+        out_lower=out.put(s.out_lower, out.rows(lower)),
     )
 
 

@@ -6,10 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from array_api_compat import array_namespace
-
-from ..arrays import Array
-from ..problem import Problem, number
+from ..arrays import Array, array_namespace
+from ..problem import Problem
 from .base import RUNNING, Cohort, Design, Outcome, State, select
 
 
@@ -50,11 +48,11 @@ class Staged(Design[T]):
             effect=state.effect + xp.where(ours & (outcome.n > 0), outcome.effect, 0.0),
             harm=state.harm + xp.where(ours & (outcome.n > 0), outcome.harm, 0.0),
         )
-        complete = xp.all(s.n >= s.want, axis=1) & (s.ending == RUNNING)
-        if not bool(xp.any(complete)):
+        waits, running = xp.any(s.n < s.want, axis=1), s.ending == RUNNING
+        if not bool(xp.any(running & ~waits)):
             return s
-        decided = self.decide(replace(s, rounds=s.rounds + 1))
-        return decided if bool(xp.all(complete)) else select(complete, decided, s)
+        decided = self.decide(replace(s, rounds=s.rounds + 1))  # of trials that have ended `tell` keeps the old state
+        return select(~waits, decided, s) if bool(xp.any(running & waits)) else decided
 
 
 def units(p: Problem, unit: Any, auto: float) -> tuple[float, float, float]:
@@ -65,11 +63,6 @@ def units(p: Problem, unit: Any, auto: float) -> tuple[float, float, float]:
         return unit, unit, p.sigma
     effect, harm = (noise.scale for noise in p.noises)
     return float(f"{auto * effect / harm:.12g}"), float(f"{auto:.12g}"), harm
-
-
-def check_unit(unit: Any) -> None:
-    if unit != "auto":
-        number("unit", unit, above=0)
 
 
 def stage(s: T, dose: Array, want: Array) -> T:

@@ -22,8 +22,11 @@ from .settle import wanted
 
 @dataclass(frozen=True)
 class StageOpt(SafeOpt):
-    """StageOpt (Sui et al. 2018): expands the safe set for `expand_for` pulls (0: while there are expanders), then
-    pulls where the effect's upper bound is largest. Other options as for safeopt."""
+    """StageOpt (Sui et al. 2018): expands the safe set, then pulls where the effect's upper bound is largest.
+
+    when: As safeopt, first expanding and then optimising. To compare with.
+    expand_for: pulls of the first stage; 0: while there are expanders
+    """
 
     expand_for: int = 0
 

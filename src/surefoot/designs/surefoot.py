@@ -19,9 +19,7 @@ from .monotonic_policy import MonotonicPolicy
 class SurefootLinear(Composed[LinearState]):
     """The paper's guarantee for lines through 0 with all data pooled: ten and more times fewer pulls.
 
-    growth: an arm's next cohort is this share of its pulls and 20 more where its claim is about to be refuted, and up
-    to 4.5 times that before; cohort: and at least so many. growth=0 and cohort=3 is fixed cohorts of three, growth=0
-    and cohort=1 is after every pull. first: pulls of every arm at first.
+    when: Effect and harm grow in proportion to the dose, through 0. The first choice there.
     """
 
     policy: Policy[Any] = field(default_factory=LinearPolicy)
@@ -36,8 +34,7 @@ class SurefootLinear(Composed[LinearState]):
 class SurefootMonotonic(Composed[MonotonicState]):
     """The paper's guarantee for monotone curves with all data pooled: fifteen and more times fewer pulls.
 
-    growth: an arm is pulled for this share of its pulls near its dose before the next decision; cohort: and at least so
-    often. growth=0 and cohort=3 is fixed cohorts of three. first: pulls of every arm to begin with.
+    when: Any curves that never fall, and a bound on how fast harm rises. The first choice with doses.
     """
 
     policy: Policy[Any] = field(default_factory=MonotonicPolicy)
@@ -50,7 +47,10 @@ class SurefootMonotonic(Composed[MonotonicState]):
 
 @dataclass(frozen=True)
 class SurefootLevels(Composed[LevelsState]):
-    """Ordered levels, nothing assumed but that effect and harm never fall from one to the next."""
+    """Ordered levels, nothing assumed but that effect and harm never fall from one to the next.
+
+    when: A few ordered levels, nothing known of distances: dose levels, ramp-up stages. Needs no constant.
+    """
 
     policy: Policy[Any] = field(default_factory=LevelsPolicy)
 

@@ -93,7 +93,12 @@ class OneDose(AnyShape[OneDoseState]):
 
 @dataclass(frozen=True)
 class TrackAndStop(OneDose):
-    """Track-and-Stop at the largest doses, whatever their harm. threshold: proven, or heuristic (of the paper)."""
+    """Track-and-Stop at the largest doses, whatever their harm.
+
+    when: The best arm where harm is no matter: how far our bounds are from the best known ones.
+    threshold: proven, or heuristic: that of the paper
+    growth: a round adds this share of all pulls; 0: one at a time, which takes long
+    """
 
     threshold: Threshold = "proven"
     growth: float = 0.01

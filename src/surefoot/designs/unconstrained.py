@@ -44,7 +44,10 @@ class UnconstrainedState(State):
 @dataclass(frozen=True)
 class Unconstrained(AnyShape[UnconstrainedState]):
     """A control that ignores the limit when it pulls: only the largest dose in the linear shape, bisection from there
-    in the monotonic one. Its pulls are unsafe."""
+    in the monotonic one. Its pulls are unsafe.
+
+    when: Not a design for people: what it would cost if harm were no matter.
+    """
 
     name: ClassVar[str] = "unconstrained"
     portable: ClassVar[bool] = False

@@ -75,7 +75,7 @@ def _caption(kind: str, arms: Sequence[int]) -> str:
             "sharper characteristic time of the linear model, and the upper bound that the paper proves."
         )
     return (
-        "The best value less the true effect of the arm that would be named now, at its certified dose; "
+        "The best value less the true effect of the arm that would be named now, at the dose shown to be safe; "
         f"{arms[0]} arms, mean over trials, band of one standard error. A trial that has ended holds its last value."
     )
 

@@ -28,7 +28,7 @@ def preview(
     """The decision table: what the open cohort's mean harm and mean effect in one arm would lead to.
 
     One row an arm and pair of means, the other arms being at their means so far (those without a reading at a harm of
-    the limit and an effect of 0): the dose it would be certified for, its standing and how the study would end.
+    the limit and an effect of 0): up to where it would be shown to be safe, its standing and how the study would end.
     """
     given, problem = view.open, view.problem
     if given is None:
@@ -64,7 +64,7 @@ def preview(
                     "harm": h,
                     "effect": e,
                     "standing": STANDINGS[int(after.standing[k, arm])],
-                    "certified": problem.arms[arm].said(float(after.safe[k, arm])),
+                    "safe": problem.arms[arm].said(float(after.safe[k, arm])),
                     "next": {"dose": problem.arms[arm].said(float(asked.dose[k, arm])), "n": int(asked.n[k, arm])}
                     if asked.n[k, arm]
                     else None,
@@ -81,7 +81,7 @@ def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
         means = []
         for values in (view.effect, view.harm):
             seen = [s for s, i in cohort.subjects() if i == arm and values[s] == values[s]]
-            many = sum(view.block[s]["n"] if s in view.block else 1 for s in seen)
+            many = sum(view.reading(s).get("n", 1) for s in seen)
             means.append(math.fsum(values[s] for s in seen) / many if seen else math.nan)
         if not math.isnan(sum(means)):
             return means[0], means[1]

@@ -48,17 +48,19 @@ def _content(view: View) -> dict[str, Any]:
     if low is None:  # the effect there is at most the value, and the design's lower bound on the value is one on it
         low, high = verdict.lower, verdict.upper
     ending = end.get("ending", "running")
-    arms = []
+    arms, given = [], _pulls(view)
+    seen = {(row["arm"], row["dose"]): row["mean_effect"] for row in given}
     for i, arm in enumerate(p.arms):
+        safe, estimate = arm.said(float(verdict.safe[0, i])), _n(verdict.estimate[0, i])
         arms.append(
             {
                 "arm": arm.name,
                 "standing": "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])],
                 "reason": verdict.reason(i),
                 "value": {"lower": _n(verdict.lower[0, i]), "upper": _n(verdict.upper[0, i])},
-                "certified_dose": arm.said(float(verdict.safe[0, i])),
+                "safe_dose": safe,
                 "effect_there": {
-                    "estimate": _n(verdict.estimate[0, i]),
+                    "estimate": seen.get((arm.name, safe)) if p.shape == "levels" else estimate,
                     "lower": _n(low[0, i]),
                     "upper": _n(high[0, i]),
                 },
@@ -86,7 +88,7 @@ def _content(view: View) -> dict[str, Any]:
         "covered": _covered(p),
         "not_covered": _not_covered(view),
         "assumptions": _assumptions(view),
-        "pulls": _pulls(view),
+        "pulls": given,
         "exposure": _exposure(view),
         "cohorts": [
             {"cohort": c.number, "opened": c.at, "event": c.seq, "n": c.n}
@@ -127,8 +129,8 @@ def _words(view: View, ending: str, winner: int) -> str:
         return (
             f"{p.names[winner]} {best}. Its value at the limit is at least {s.lower[0, winner]:.4g}"
             + (f" and at most {s.upper[0, winner]:.4g}" if math.isfinite(s.upper[0, winner]) else "")
-            + f"; the largest dose certified for it is {p.arms[winner].label(s.safe[0, winner])}, where its effect was "
-            f"estimated as {s.estimate[0, winner]:.4g}."
+            + f"; the largest dose shown to be safe is {p.arms[winner].label(s.safe[0, winner])}"
+            + _seen_there(view, winner, float(s.estimate[0, winner]))
         )
     if view.concluded:
         doubt = f"No arm is named: {view.concluded.get('withheld')} seems above the limit, against what was assumed."
@@ -235,6 +237,14 @@ def _pulls(view: View) -> list[dict[str, Any]]:
     ]
 
 
+def _seen_there(view: View, winner: int, effect: float) -> str:
+    """Of levels the estimate is that of the level that seems to be the largest safe one, not of the one shown so."""
+    if view.problem.shape != "levels":
+        return f", where its effect was estimated as {effect:.4g}."
+    seems = view.problem.arms[winner].label(float(view.design.recommendation(view.state).dose[0]))
+    return f"; by estimate, without promise, it is safe up to {seems}, with an effect of {effect:.4g} there."
+
+
 def _seems(p: Problem, harm: float) -> str:
     """Where the mean harm of those who got a dose lies; an estimate."""
     return "above limit + slack" if harm > p.ceiling else "above the limit" if harm > p.limit else "within the limit"
@@ -270,11 +280,12 @@ def _deviations(view: View) -> list[dict[str, Any]]:
                 said = f"not certified by the corrected evidence: {no}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
         for subject, arm in given.subjects() if given.blocks else ():
-            if (came := view.block.get(subject, {}).get("n", 0)) > MANY * given.n[arm]:
+            if (came := view.reading(subject).get("n", 0)) > MANY * given.n[arm]:
                 said = f"{came:,} subjects were told as a block of {given.n[arm]:,}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
-        for subject, arm in given.subjects() if view.other else ():
-            if (dose := view.other.get(subject)) is not None:
+        for subject, arm in given.subjects():
+            dose = view.told["dose"][subject]
+            if dose == dose:  # another than the one assigned
                 no = theorem.refusal(arm, dose, free=True)
                 said = f"given instead of {g(view.problem.arms[arm].said(given.dose[arm]))}; "
                 said += f"not certified: {no}" if no else "certified too"

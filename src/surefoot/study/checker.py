@@ -2,14 +2,14 @@
 
     python checker.py study.json [--head HASH]
 
-It reads the events of a study one after the other and derives anew: the chain of hashes, that every event may follow
+It takes the events of a study one after the other, and derives anew: the chain of hashes, that each event may follow
 those before it, that every dose given was certified by readings told before it was released, and that the ending
 follows from the readings at delta. Then it says in words what was concluded and what happened on the way.
 
 It imports nothing of the package, and the package uses it as its guard: a study releases a cohort, and names an arm,
 only if this very code agrees. It says nothing about how doses are chosen: no theorem does. To be read in this order:
-the chain (`broken_link`), what events amount to (`Record`), what kinds of readings there are (`Kind`), and the theorems
-(`THEOREMS`), whose lemmas are those of docs/guarantees.md. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
+the chain (`Event`), what events amount to (`Record`), kinds of readings (`Kind`), and the theorems (`THEOREMS`),
+whose lemmas are those of docs/guarantees.md. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,29 @@ from typing import Any, NamedTuple
 
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
+VERSION = 2  # of the rows and payloads that this reads
 MOST = 10_000_000  # assignments in one cohort
-NAN = math.nan
+NAN, INF = math.nan, math.inf
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
-FIELDS = {"id", *READINGS, "dose"}, {"id", *READINGS, "dose", "n", *SPREADS}  # of what is told of a subject, of a block
-KINDS = ("created", "opened", "told", "corrected", "voided", "paused", "warned", "resumed", "stopped", "closed",
-         "ended", "assigned", "returned", "adopted", "exported", "imported", "checkpointed", "clock")  # fmt: skip
+TOLD = (*READINGS, "dose", "n", *SPREADS)  # of a subject; the last three of a block alone
+
+# All that may stand in an event, by its kind: what nobody reads could say anything
+FIELDS = {kind: frozenset(names.split()) for kind, names in {
+    "created": "problem design options theorem seed voids worst blocks pipeline plausible lift watch versions",
+    "opened": "dose n stakes certified safe", "told": f"id {' '.join(TOLD)}", "voided": "id",
+    "corrected": f"id {' '.join(TOLD)} was confirmed", "assigned": "ids for", "returned": "ids",
+    "paused": "by watch arm reading level message asked ending", "warned": "by watch arm reading level message",
+    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending winner standing out safe withheld",
+    "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
+    "clock": "back",
+}.items()}  # fmt: skip
+# Of a problem, an arm, and kinds of noise; all but those in TEXTS are numbers
+PROBLEM = {"arms", "shape", "noise", "signals", "limit", "slack", "delta", "tolerance", "budget", "refine"}
+ARM = {"name", "levels", "start", "max", "lipschitz"}
+NOISES = {"gaussian": ["sigma"], "rademacher": ["sigma"], "gaussian-guess": ["guess"], "bernoulli": [],
+          "bounded": ["low", "high", "spread"], "poisson": ["about"]}  # fmt: skip
+TEXTS = {"arms", "shape", "noise", "signals", "name", "levels", "kind", "spread"}
+POSITIVE = {"sigma", "guess", "about", "lipschitz", "delta", "budget"}
 
 Data = dict[str, Any]
 Came = tuple[float, ...]  # how many readings, sum of effects, sum of harms; and where that counts, how both vary
@@ -48,6 +65,9 @@ class Broken(ValueError):
     """Something that does not follow."""
 
 
+WRONG = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)  # so do these
+
+
 def need(holds: Any, *words: Any) -> None:
     if not holds:
         raise Broken(" ".join(map(str, words)))
@@ -57,14 +77,17 @@ def near(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= CLOSE * max(abs(a), abs(b))
 
 
+def finite(x: Any) -> bool:
+    return type(x) in (int, float) and math.isfinite(x)
+
+
 # The chain
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> Data:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
     found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Broken(f"a name stands twice: {', '.join(name for name, _ in pairs)}")
+    need(len(found) == len(pairs), "a name stands twice:", *found)
     return found
 
 
@@ -92,8 +115,8 @@ class Event(NamedTuple):
     hash: str
 
     @property
-    def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = DECODE(self.payload)
+    def data(self) -> Data:
+        found: Data = DECODE(self.payload)
         return found
 
     def seal(self) -> str:
@@ -102,33 +125,16 @@ class Event(NamedTuple):
         return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
 
 
-def broken_link(events: Sequence[Event]) -> tuple[int, str] | None:
-    """The first event that does not hold in the chain, and why; None where all do."""
-    hash_, study = ORIGIN, events[0].study if events else ""
-    for seq, event in enumerate(events, 1):
-        if event.seq != seq or event.study != study:
-            return seq, f"event {seq} is missing: number {event.seq} stands in its place"
-        if event.prev != hash_:
-            return seq, f"event {seq} does not follow the one before it: the hashes differ"
-        try:
-            sealed = event.seal() == event.hash
-        except TypeError:  # neither a text nor a whole number
-            sealed = False
-        if not sealed:
-            return seq, f"event {seq} was changed: its content does not have its hash"
-        hash_ = event.hash
-    return None
-
-
 # What the events amount to
 
 
 class Given:
     """A cohort that was released: which subjects get which arm at which dose."""
 
-    def __init__(self, number: int, first: int, data: Data, seed: int, at: str = "", seq: int = 0,
-                 blocks: bool = False):  # fmt: skip
-        self.number, self.first, self.seed, self.at, self.seq = number, first, seed, at, seq
+    def __init__(
+        self, number: int, first: int, data: Data, seed: int, seq: int = 0, at: str = "", blocks: bool = False
+    ):
+        self.number, self.first, self.seed, self.seq, self.at = number, first, seed, seq, at
         self.dose: list[float] = data["dose"]
         self.n: list[int] = data["n"]
         self.stakes: list[Any] = data.get("stakes") or [None] * len(self.n)
@@ -158,32 +164,35 @@ class Given:
 
 
 class Record:
-    """What the events so far amount to. `take` raises where one cannot follow."""
+    """What the events so far amount to. `take` raises where one does not follow from those before it."""
 
     def __init__(self) -> None:
-        self.seq, self.hash = 0, ORIGIN
-        self.setup: dict[str, Any] = {}  # the first event
+        self.seq, self.hash, self.name = 0, ORIGIN, ""
+        self.setup: Data = {}  # the first event
         self.cohorts: list[Given] = []
-        self.effect, self.harm = array("d", [NAN]), array("d", [NAN])  # by subject, from 1 on
-        self.other: dict[int, float] = {}  # subject -> the dose given, where it is not the one assigned
-        self.block: dict[int, dict[str, float]] = {}  # of a block: n, and how its effects and harms vary
+        self.told = {key: array("d", [NAN]) for key in TOLD[:3]}  # by subject, from 1 on; a dose: not the assigned one
+        self.effect, self.harm = self.told["effect"], self.told["harm"]
         self.done = 0  # so many cohorts are evidence, one after the other
         self.changed = 0  # the last event that changed what was told
         self.gone: dict[int, str] = {}  # subject who dropped out -> open, counts (as a reading), replaced
         self.later: dict[int, Given] = {}  # subjects who took over from one who dropped out -> their cohort
         self.paused: list[Event] = []  # since the last resume; empty while running
         self.stopped: Event | None = None
-        self.concluded: dict[str, Any] | None = None  # the ending, while nothing came after it that changes it
+        self.concluded: Data | None = None  # the ending, while nothing came after it that changes it
         self.notes: list[Event] = []  # everything but readings and cohorts
 
-    def take(self, event: Event, data: dict[str, Any] | None = None) -> None:
-        follows = event.seq == self.seq + 1 and event.prev == self.hash
-        need(follows, "event", event.seq, "does not follow event", self.seq, "as it is known here")
-        need((event.kind == "created") == (self.seq == 0), "a study begins with its creation, once")
-        need(event.kind in KINDS, f"event {event.seq} is of a kind that is not known here; upgrade surefoot")
-        if handle := getattr(self, f"_{event.kind}", None):
-            handle(event, event.data if data is None else data)
-        if event.kind not in ("told", "opened"):
+    def take(self, event: Event, data: Data | None = None) -> None:
+        seq, kind = self.seq + 1, event.kind
+        follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
+        need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
+        need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
+        data = event.data if data is None else data
+        need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
+        need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
+        need(data.keys() <= FIELDS[kind], "it holds what is not known here")
+        if handle := getattr(self, f"_{kind}", None):
+            handle(event, data)
+        if kind not in ("told", "opened"):
             self.notes.append(event)
         self.seq, self.hash = event.seq, event.hash
 
@@ -194,80 +203,81 @@ class Record:
         need(data["theorem"]["name"] in THEOREMS, "the theorem is not known to this checker:", data["theorem"]["name"])
         self.theorem = self._fresh()
         self.pipeline: int = data.get("pipeline", 1)
+        late = 100 if self.theorem.UNITS else 1  # the paper's stages are decided on as a whole
+        whole = type(self.seed) is int and type(self.pipeline) is int and 1 <= self.pipeline <= late
+        need(whole and set(data["plausible"] or ()) <= set(READINGS), "the first event has settings that cannot be")
+        self.told |= {key: array("d", [NAN]) for key in TOLD[3:] if data.get("blocks")}
         self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
-        ends = [kind.ends for kind in self.theorem.kinds]
-        worst = [ends[0][0], ends[1][1]] if ends[0] and ends[1] else None
-        wrong = data["voids"] == "worst" and worst is not None and data["worst"] != worst
-        need(not wrong, "the worst reading is", worst, "not", data["worst"])
+        worst = [self.theorem.effect.ends[0], self.theorem.harm.ends[1]]
+        counts = data["voids"] == "worst" and data["worst"] == worst
+        need(counts or data["voids"] == "pause", "the worst reading is", worst, "not", data["worst"])
 
     def _opened(self, event: Event, data: Data) -> None:
         runs = not (self.paused or self.stopped) and self.free
         need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
+        staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
+        numbers = [*data["dose"], *data["safe"], *(x for x in staked if x is not None)]
+        whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
+        need(whole and {len(x) for x in data.values()} == {self.theorem.d}, "it does not say what every arm is given")
         blocks = bool(self.setup.get("blocks"))
-        given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.at, event.seq, blocks)
-        need(1 <= given.size <= MOST and min(given.n) >= 0, "a cohort has at least one assignment, and not too many")
+        given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.seq, event.at, blocks)
+        need(1 <= given.size <= MOST, "a cohort has at least one assignment, and not too many")
+        no, ahead = self.refusal(given.dose, given.n, given.stakes), self.ahead()
+        need(no is None, no)
+        for arm, most in enumerate(given.certified):
+            now = ahead.certified(arm)
+            need(most is None or near(most, now), "it says that", most, "was certified; the readings certify", now)
         self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
-        self._more(given.size)
+        self.add_subjects(given.size)
         self.concluded = None
 
-    def _more(self, count: int) -> None:
-        """So many more subjects, without readings."""
-        self.effect.extend([NAN] * count)
-        self.harm.extend([NAN] * count)
+    def add_subjects(self, count: int) -> None:
+        for values in self.told.values():
+            values.extend([NAN] * count)
 
     def _told(self, event: Event, data: Data) -> None:
-        subject, given, known = data["id"], self.find(data["id"]), self.reading(data["id"])
+        subject, given = data["id"], self.find(data["id"])
         need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
-        fresh = not known or not (known.keys() & data.keys() or ("harm" in known and "dose" in data))
-        need(fresh and ("effect" in data or "harm" in data), subject, "was told before, or tells nothing")
-        self._read(subject, given, data, event.reason is not None)
-        given.harms -= "harm" in data
-        if self.complete(subject):
-            given.left -= 1
-            if given.closed:  # a late reading of an assignment that had been withdrawn
-                self.changed = event.seq
-                self.again(given)
-            else:
-                self.settle()
+        need("effect" in data or "harm" in data, subject, "tells nothing")
+        late = given.closed  # the assignment had been withdrawn
+        self._put(subject, given, data, {}, event.reason is not None)
+        if late and self.complete(subject):
+            self.changed = event.seq
+            self.again(given)
 
     def _corrected(self, event: Event, data: Data) -> None:
-        subject, given, known = data["id"], self.find(data["id"]), self.reading(data["id"])
-        need(known and subject not in self.gone, subject, "has no reading that could be corrected")
-        known.setdefault("dose", given.dose[given.arm(subject)])
-        new = data.keys() - {"id", "was", "confirmed"}
-        true = new == data["was"].keys() and all(key in known and known[key] == x for key, x in data["was"].items())
-        need(event.reason and new and true, "a correction has a reason, and says what was told before")
+        subject, given, was = data["id"], self.find(data["id"]), data["was"]
+        need(subject not in self.gone, subject, "has no reading that could be corrected")
+        named = was and was.keys() == data.keys() - {"id", "was", "confirmed"}
+        need(event.reason and named, "a correction has a reason, and says what was told before")
+        self._put(subject, given, data, was, bool(data.get("confirmed")))
         self.changed = event.seq
-        self._read(subject, given, {key: data[key] for key in ("id", *new)}, bool(data.get("confirmed")))
         if given.closed:
             self.again(given)
 
-    def _read(self, subject: int, given: Given, data: Data, confirmed: bool) -> None:
-        """Put down readings that were told or corrected, and the dose given, if they may be."""
-        for key, x in data.items():
-            if key not in FIELDS[given.blocks] or type(x) not in (int, float) or not math.isfinite(x):
-                raise Broken(f"{subject} has more in it than a reading, or one that is not a finite number: {key}")
-        block = self._read_block(subject, data) if given.blocks else {"n": 1}
-        for values, key, kind in zip((self.effect, self.harm), READINGS, self.theorem.kinds, strict=True):
-            if key in data:
-                values[subject] = data[key]
-            need(kind.possible(values[subject], block["n"]), subject, "has an", key, "that cannot be")
+    def _put(self, subject: int, given: Given, data: Data, was: Data, confirmed: bool) -> None:
+        """Put down what is told of a subject for the first time, or corrected from what it `was`, if it may be."""
+        new, known = {key: x for key, x in data.items() if key in TOLD}, self.reading(subject)
+        same = was == {key: x for key, x in known.items() if key in new}
+        need(same, subject, "was told before, or not what the correction says")
+        for key, x in new.items():
+            need(finite(x) and key in self.told, subject, "has a", key, "that cannot be")
+            self.told[key][subject] = x
+        n = self.told["n"][subject] if given.blocks else 1
+        need(n >= 1 and type(new.get("n", 1)) is int, subject, "is a block: it needs an n of at least 1")
+        for key, spread in zip(READINGS, SPREADS, strict=True) if given.blocks else ():
+            varies, asked = self.told[spread][subject], self.squares and key in new
+            need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
+        for values, kind in ((self.effect, self.theorem.effect), (self.harm, self.theorem.harm)):
+            need(kind.possible(values[subject], n), subject, "has a reading that cannot be")
         need(self.harm[subject] == self.harm[subject], subject, "has no harm")
-        need(confirmed or self.plausible(data), subject, "is not plausible, and nobody confirmed it")
-        if "dose" in data:
-            self.other[subject] = data["dose"]
-            if data["dose"] == given.dose[given.arm(subject)]:
-                del self.other[subject]
-
-    def _read_block(self, subject: int, data: Data) -> dict[str, float]:
-        block = self.block.setdefault(subject, {})
-        block |= {key: data[key] for key in ("n", *SPREADS) if key in data}
-        need(type(block.get("n")) is int and block["n"] >= 1, subject, "is a block: it needs an n of at least 1")
-        for key, of in zip(SPREADS, READINGS, strict=True):
-            none = -1.0 if self.squares and of in data else 0.0  # where sigma is not known it has to be said
-            need(block.get(key, none) >= 0, subject, "does not say how its readings vary")
-        return block
+        need(confirmed or self.plausible(new, n), subject, "is not plausible, and nobody confirmed it")
+        if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
+            self.told["dose"][subject] = NAN
+        given.harms -= "harm" not in known
+        given.left -= "effect" in new and "effect" not in known
+        self.settle()
 
     def _voided(self, event: Event, data: Data) -> None:
         subject = data["id"]
@@ -275,17 +285,20 @@ class Record:
         need(free, subject, "cannot drop out any more")
         self.gone[subject] = "open"
         if self.setup["voids"] == "worst":
-            self._count_voids(*self.setup["worst"])
+            self._fill(dict(zip(READINGS, self.setup["worst"], strict=True)))
         else:
             self.paused.append(event)
 
-    def _count_voids(self, effect: float, harm: float) -> None:
-        """Those who dropped out count as this reading."""
+    def _fill(self, voids: Data | None) -> None:
+        """Those who dropped out count as this reading; or somebody else takes their places."""
+        need(voids is None or voids.keys() == set(READINGS), "a drop-out counts as an effect and a harm")
         for subject in [s for s, how in self.gone.items() if how == "open"]:
-            given, self.gone[subject] = self.find(subject), "counts"
-            self._read(subject, given, {"effect": effect, "harm": harm}, True)
-            given.left, given.harms = given.left - 1, given.harms - 1
-        self.settle()
+            given, self.gone[subject] = self.find(subject), "replaced" if voids is None else "counts"
+            if voids is None:
+                given.later[len(self.harm)], self.later[len(self.harm)] = given.arm(subject), given
+                self.add_subjects(1)
+            else:
+                self._put(subject, given, voids, {}, True)
 
     def _paused(self, event: Event, data: Data) -> None:
         self.paused.append(event)
@@ -293,12 +306,7 @@ class Record:
     def _resumed(self, event: Event, data: Data) -> None:
         need(self.paused and not self.stopped, "only a pause can be lifted")
         self.paused = []
-        if data.get("voids") is not None:
-            self._count_voids(data["voids"]["effect"], data["voids"]["harm"])
-        for subject in [s for s, how in self.gone.items() if how == "open"]:  # somebody else takes the place
-            given, self.gone[subject] = self.find(subject), "replaced"
-            given.later[len(self.harm)], self.later[len(self.harm)] = given.arm(subject), given
-            self._more(1)
+        self._fill(data.get("voids"))
 
     def _stopped(self, event: Event, data: Data) -> None:
         self.stopped = event
@@ -310,6 +318,8 @@ class Record:
 
     def _ended(self, event: Event, data: Data) -> None:
         need(not self.paused and not self.stopped, "nothing is concluded in a pause, or after a stop")
+        no = self.unfounded(data)
+        need(no is None, "the ending does not follow:", no)
         self.concluded = data
 
     # Readings
@@ -332,51 +342,45 @@ class Record:
             return self.cohorts[-1]
         return self.cohorts[bisect_right(self.cohorts, subject, key=lambda given: given.first) - 1]
 
-    def reading(self, subject: int) -> dict[str, float]:
-        """What was told of a subject."""
-        found = dict(self.block.get(subject, ()))
-        if self.effect[subject] == self.effect[subject]:  # nan is not itself: not told yet
-            found["effect"] = self.effect[subject]
-        if self.harm[subject] == self.harm[subject]:
-            found["harm"] = self.harm[subject]
-        if subject in self.other:
-            found["dose"] = self.other[subject]
+    def reading(self, subject: int) -> Data:
+        """What was told of a subject, and the dose given."""
+        found: Data = {key: values[subject] for key, values in self.told.items() if values[subject] == values[subject]}
+        if "n" in found:
+            found["n"] = int(found["n"])
+        if found and "dose" not in found:
+            given = self.find(subject)
+            found["dose"] = given.dose[given.arm(subject)]
         return found
 
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
 
-    def count(self) -> int:
-        """How many readings there are."""
-        done = filter(self.complete, range(1, len(self.harm)))
-        return sum(int(self.block[s]["n"]) if s in self.block else 1 for s in done)
-
-    def plausible(self, data: Data) -> bool:
+    def plausible(self, new: Data, n: float = 1) -> bool:
         """Whether a reading, or the mean of a block, is in the range in which readings are expected."""
         ranges = self.setup["plausible"]
-        if not ranges:
-            return True
-        n = data.get("n") or self.block.get(data["id"], {}).get("n", 1)
-        return all(low <= data.get(key, n * low) / n <= high for key, (low, high) in ranges.items())
+        return not ranges or all(low <= new[key] / n <= high for key, (low, high) in ranges.items() if key in new)
 
     def sums(self, given: Given, harms: bool = False) -> Sums:
         """What came back of a cohort, summed exactly, so that the order in which it came does not matter; or, where its
         effects are awaited, its `harms` alone."""
         lists: dict[tuple[int, float], list[int]] = {}
+        found, doses = Sums(), self.told["dose"]
         for subject, arm in given.subjects():
             if self.complete(subject) or (harms and self.harm[subject] == self.harm[subject]):
-                lists.setdefault((arm, self.other.get(subject, given.dose[arm])), []).append(subject)
-        return {at: self._summed(subjects, given.blocks, harms) for at, subjects in lists.items()}
-
-    def _summed(self, subjects: Sequence[int], blocks: bool, harms: bool) -> Came:
-        readings = [[0.0] if harms else [self.effect[s] for s in subjects], [self.harm[s] for s in subjects]]
-        n, totals = len(subjects), [math.fsum(x) for x in readings]
-        if blocks:
-            n = sum(int(self.block[s]["n"]) for s in subjects)
-            spread = [math.fsum(self.block[s].get(key, 0.0) for s in subjects) for key in SPREADS]
-        elif self.squares:
-            spread = [math.fsum((x - sum_ / n) ** 2 for x in each) for each, sum_ in zip(readings, totals, strict=True)]
-        return n, *totals, *(spread if self.squares else ())
+                dose = doses[subject] if doses[subject] == doses[subject] else given.dose[arm]
+                lists.setdefault((arm, dose), []).append(subject)
+        for at, subjects in lists.items():
+            sizes = [int(self.told["n"][s]) for s in subjects] if given.blocks else [1] * len(subjects)
+            n, totals, apart = sum(sizes), [], []
+            for key, spread in zip(READINGS, SPREADS, strict=True):
+                values = [0.0 if harms and key == "effect" else self.told[key][s] for s in subjects]
+                totals.append(math.fsum(values))
+                if self.squares:
+                    inside = [self.told[spread][s] for s in subjects] if given.blocks else []
+                    between = [m * (x / m - totals[-1] / n) ** 2 for m, x in zip(sizes, values, strict=True)]
+                    apart.append(math.fsum(x for x in inside + between if x == x))
+            found[at] = n, *totals, *apart
+        return found
 
     # The evidence
     def _fresh(self) -> Theorem:
@@ -427,289 +431,113 @@ class Record:
     def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
         """Why a cohort may not be released now; None where it may."""
         theorem, last = self.ahead(), self.cohorts[-1].seq if self.cohorts else 0
-        theorem.publish(dose, stakes, anew=self.changed > last)
+        try:
+            theorem.publish(dose, stakes, anew=self.changed > last)
+        except Broken as error:
+            return str(error)
         return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
 
     def unfounded(self, ending: Data) -> str | None:
         """Why an ending does not follow from the readings; None where it does. `out`: after which cohort an arm was."""
-        names, kind, winner = [arm["name"] for arm in self.setup["problem"]["arms"]], ending["ending"], ending["winner"]
+        names, kind, winner = [arm.name for arm in self.theorem.arms], ending["ending"], ending["winner"]
         need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
+        need(kind in ("best-arm", "within-tolerance", "all-stopped", "budget-spent"), "there is no ending", kind)
+        names_one = kind in ("best-arm", "within-tolerance")
+        if (winner is not None) != names_one and not (names_one and ending.get("withheld")):
+            return "it names no arm" if names_one else "an arm is named"
+        if winner is None and kind != "all-stopped":
+            return None
         out = set()
         for given, theorem in self.replay():
             done = given.number - 1 if given else len(self.cohorts)
             out |= {arm for arm, when in enumerate(ending["out"]) if when == done and theorem.out(arm)}
-        if kind not in ("best-arm", "within-tolerance", "all-stopped"):
-            return "an arm is named" if winner is not None else None
-        left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
-        if tolerant := kind == "within-tolerance" and winner is not None:
-            left = [arm for arm in left if not theorem.out(arm, winner)]
-        if winner in out or (winner is not None and (theorem.harmful if tolerant else theorem.out)(winner)):
+        tolerated = winner if kind == "within-tolerance" else None
+        if winner is not None and (winner in out or theorem.harmful(winner) or (
+                tolerated is None and theorem.refuted(winner, None))):  # fmt: skip
             return f"{names[winner]} is named, and was shown not to be the best"
-        if winner is None and kind != "all-stopped" and not ending.get("withheld"):
-            return "it names no arm"
-        if left and (winner is not None or kind == "all-stopped"):
-            return f"{', '.join(names[arm] for arm in left)} may still be the best by what was read"
-        return None
+        left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
+        left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
+        return f"{', '.join(names[arm] for arm in left)} may still be the best by what was read" if left else None
+
+
+# From an export to words
+
+
+def check(events: Sequence[Event], head: str | None = None) -> Data:
+    """Walk through the events; the report says whether they hold, the first that does not, and what they say."""
+    record = Record()
+    report: Data = {"ok": False, "events": len(events), "head": events[-1].hash if events else None, "event": None}
+    for seq, event in enumerate(events, 1):
+        try:
+            record.take(event)
+        except WRONG as error:
+            return report | {"event": seq, "message": f"event {seq} ({event.kind}) does not hold: {error}"}
+    if not events or (head is not None and head not in {event.hash for event in events}):
+        return report | {"message": "no event has this head: one was changed or is missing"}
+    return report | {"ok": True, "message": f"all {len(events):,} events hold", "says": words(record)}
+
+
+def words(record: Record) -> list[str]:
+    """What was concluded, and what happened on the way."""
+    p, end, names = record.setup["problem"], record.concluded, [arm.name for arm in record.theorem.arms]
+    line = f"the limit {p['limit']:g}" + (f" plus the slack {p['slack']:g}" if p.get("slack") else "")
+    safe = f"no dose was assigned whose mean harm is above {line}"
+    if p["shape"] == "levels":
+        safe = f"no level was assigned but the first of an arm, or one above a level whose mean harm is at most {line}"
+    said = f"no arm is named: the study is {'stopped' if record.stopped else 'not at its end'}"
+    if end is not None:
+        what = "the best arm" if end["ending"] == "best-arm" else f"within {p.get('tolerance', 0):g} of the best"
+        said = f"it ended ({end['ending']}) and no arm is named"
+        said = said if end["winner"] is None else f"{names[end['winner']]} is {what}"
+    count = Counter(event.kind for event in record.notes)
+    told = [s for s in range(1, len(record.harm)) if record.complete(s)]
+    many = sum(int(record.told["n"][s]) if record.setup.get("blocks") else 1 for s in told)
+    late = [given.number for given, theorem in record.replay() if given for arm in range(len(names))
+            if given.n[arm] and theorem.refusal(arm, given.dose[arm])]  # fmt: skip
+    return [
+        f"Study {record.name!r}, theorem {record.setup['theorem']['name']}: {said}.",
+        f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
+        f"and an arm that is named is what it is said to be.",
+        f"{len(record.cohorts):,} cohorts, {many:,} readings; every dose was certified by readings told before it.",
+        f"{count['voided']} dropped out, {count['corrected']} readings were corrected, "
+        f"{sum(x == x for x in record.told['dose'])} doses given were not the ones assigned, {count['paused']} pauses, "
+        f"{count['warned']} warnings, {count['adopted']} adoptions, {count['clock']} times the clock went backwards.",
+        f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    gc.disable()  # a million events are kept, and none of them is garbage
+    head = arguments[2] if len(arguments) == 3 and arguments[1] == "--head" else None
+    try:
+        if len(arguments) != (1 if head is None else 3):
+            raise ValueError("python checker.py study.json [--head HASH]")
+        with open(arguments[0], encoding="utf-8") as file:
+            data = DECODE(file.read())
+        if data.get("surefoot") != "study" or not isinstance(data["events"], list):
+            raise ValueError("this is not the export of a study")
+        report = check([Event(**event) for event in data["events"]], head)
+    except (OSError, *WRONG) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print("\n".join([report["message"], f"head {report['head']}", *report.get("says", [])]))
+    if report["ok"] and head is None:
+        print("Consistent, not authenticated: whoever could write the file could have made all of it anew.")
+    return 0 if report["ok"] else 1
 
 
 # Readings, as theorems take them
 
 SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
 WIDER = [0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)]
-
-
-class Kind:
-    """Effects, or harms: the one place that knows kinds of noise ("Readings" in docs/guarantees.md). `units`: bounded
-    readings are brought to [0, 1], where bets on binary ones hold for them."""
-
-    def __init__(self, noise: Data, arms: int, units: bool):
-        bounded, coin, self.counts = (noise["kind"] == kind for kind in ("bounded", "bernoulli", "poisson"))
-        self.whole = coin or self.counts
-        self.ends = (float(noise["low"]), float(noise["high"])) if bounded else (0.0, 1.0) if coin else None
-        self.low, high = self.ends if self.ends and units else (0.0, 1.0)
-        self.wide = high - self.low
-        self.binary = coin or (bounded and units)
-        self.guessed, self.varying = "guess" in noise, bool(noise.get("spread"))  # how they vary is bet on
-        wide = self.ends[1] - self.ends[0] if self.ends else 0.0
-        known = "about" if self.counts else "guess" if self.guessed else "sigma"
-        self.sigma = 0.5 * wide / self.wide if self.ends else float(noise[known])
-        self.squares = False  # whether bets need no sigma, but squares
-        self.origin = NAN  # from which these are measured: the mean of the first readings
-        self.weight = [0.0 if self.guessed else 1.0] * arms  # for how many readings of this sigma one counts
-        self.seen = [(0.0, 0.0)] * arms  # degrees of freedom, and the squares
-
-    def possible(self, total: float, n: float) -> bool:
-        """Whether n readings can have this sum (nan: it is not known yet)."""
-        if total != total or (self.whole and total % 1):
-            return total != total
-        if self.ends is None:
-            return total >= 0 or not self.counts
-        (low, high), hair = self.ends, CLOSE * n * max(map(abs, self.ends))
-        return n * low - hair <= total <= n * high + hair
-
-    def learn(self, arm: int, n: float, square: float, goal: float) -> None:
-        """An upper bound on a sigma that is not known, by how readings vary within a cohort."""
-        if not self.guessed or n <= 1:
-            return
-        free, q = self.seen[arm] = self.seen[arm][0] + n - 1, self.seen[arm][1] + square
-        rest = [(0.5 * free * math.log1p(2 * g), g * q) for g in WIDER]
-        if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
-            y = descend(y, 3, goal, lambda y: [(e - s * y, -s) for e, s in rest])
-            self.weight[arm] = max(self.weight[arm], self.sigma**2 * y)
-
-    def centred(self, n: float, total: float, square: float) -> tuple[float, float, float]:
-        """n readings, their sum and that of their squares, from the origin."""
-        self.origin = total / n if self.origin != self.origin else self.origin
-        off = total - n * self.origin
-        return n, off, square + off * off / n
-
-    def near(self, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
-        """Bets exp(g a - g^2 a^2/2) on every reading x + a have a mean of at most 1 whatever sigma is. Their logs are
-        concave in x, so least at an end of a cell."""
-        n, total, square = sums
-        ends = [(total - n * z, square - 2 * z * total + n * z * z) for z in (end - self.origin for end in cell)]
-        sizes = [(sign * g / self.sigma, w) for g, w in atoms]
-        return log_sum([min(g * a - 0.5 * g * g * aa for a, aa in ends) + w for g, w in sizes])
-
-
-# The theorems
-
-
-class Theorem:
-    """What readings prove. The numbers of a problem are those of the first event. Every theorem says by itself:"""
-
-    bet: Callable[[int, float, Came, Stakes], None]  # an arm, what came back at a dose, and what was staked on that
-    certified: Callable[[int], float]  # the largest dose of an arm that may be given
-    harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
-    refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
-    COUNTS = False  # whether it has bets on counts
-    UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
-
-    def __init__(self, problem: Data, options: Data):
-        noise, self.d, self.problem = problem["noise"], len(problem["arms"]), problem
-        self.kinds = [Kind(noise.get(key, noise), self.d, self.UNITS) for key in READINGS]
-        self.effect, self.harm = self.kinds
-        guessed, wide = sum(kind.guessed for kind in self.kinds), self.harm.wide
-        need(self.UNITS or not guessed, "this theorem needs a sigma that is known")
-        need(self.COUNTS or not any(kind.counts for kind in self.kinds), "this theorem has no bets on counts")
-        self.delta: float = problem["delta"] * (1 - SIGMA * bool(guessed))
-        self.spread = math.log(len(WIDER) * max(guessed, 1) * self.d / (SIGMA * problem["delta"]))
-        self.limit: float = (problem["limit"] - self.harm.low) / wide
-        self.ceiling = self.limit + problem.get("slack", 0.0) / wide
-        self.tolerance: float = problem.get("tolerance", 0.0) / self.effect.wide
-        self.arms = [{**arm, "lipschitz": arm.get("lipschitz", 1.0) / wide} for arm in problem["arms"]]
-
-    def publish(self, dose: Sequence[float], stakes: Sequence[Stakes], anew: bool = True) -> None:
-        """A cohort with these doses and stakes is to be released; `anew`: after a correction."""
-
-    def take(self, given: Given, came: Sums | None = None) -> None:
-        """What came back of a cohort: first the doses that were given instead of the one assigned, without stakes."""
-        came = given.came if came is None else came
-        for arm, (main, stakes) in enumerate(zip(given.dose, given.stakes, strict=True)):
-            for dose in sorted((a for i, a in came if i == arm), key=lambda a: (a == main, a)):
-                n, *sums = came[arm, dose]
-                squares = sums[2:] or (0.0, 0.0)
-                scaled = [(x - n * kind.low) / kind.wide for x, kind in zip(sums[:2], self.kinds, strict=True)]
-                scaled += [x / kind.wide**2 for x, kind in zip(squares, self.kinds, strict=True)]
-                self.bet(arm, dose, (n, *scaled), stakes if dose == main else None)
-                for kind, square in zip(self.kinds, squares, strict=True):
-                    kind.learn(arm, n, square, self.spread)
-
-    def out(self, arm: int, named: int | None = None) -> bool:
-        """Whether it is proved that an arm is not the best, or has no safe dose; or, where another arm is `named`, that
-        it is not better than that by more than the tolerance."""
-        return (named is None and self.harmful(arm)) or self.refuted(arm, named)
-
-    def goal(self, share: float, each: bool = True) -> float:
-        """The log of a wealth that is reached with probability at most a share of delta: of `each` arm, or of all."""
-        return math.log((self.d if each else 1) / (share * self.delta))
-
-    def largest(self, arm: int) -> float:
-        it = self.arms[arm]
-        return float(it["levels"][-1] if it.get("levels") else it.get("max", math.inf))
-
-    def rounded(self, arm: int, dose: float) -> float:
-        """Down to a level, where there are any."""
-        levels = self.arms[arm].get("levels")
-        return dose if not levels else max((x for x in levels if x <= dose * (1 + CLOSE)), default=dose)
-
-    def refusal(self, arm: int, dose: float, free: bool = False) -> str | None:
-        """Why this dose may not be given; None where it may. `free`: between levels as well."""
-        it, top = self.arms[arm], self.largest(arm)
-        here = f"{it['name']} at dose {dose:.6g}"
-        if not math.isfinite(dose) or dose > top + CLOSE * abs(top):
-            return f"{here} is above its largest dose {top:.6g}"
-        if it.get("levels") and dose not in it["levels"] and not free:
-            return f"{here} is none of its levels {', '.join(f'{x:g}' for x in it['levels'])}"
-        if dose <= it["start"]:
-            return None  # known to be safe
-        most = self.certified(arm)
-        if dose <= most + CLOSE * max(abs(most), abs(dose)):
-            return None
-        return f"{here} is not certified: {most:.9g} is the largest dose that the readings before it allow"
-
-
-class Stage(NamedTuple):
-    """Pulls of one arm at one dose: how many there will be and are; if that is all, harm is within `radius` of the
-    truth, the effect within `error`."""
-
-    dose: float
-    want: int
-    n: float = 0
-    effect: float = 0.0  # means, as is the harm
-    harm: float = 0.0
-    error: float = math.inf
-    radius: float = math.inf
-
-
-class Staged(Theorem):
-    """The paper's designs. Stakes of an arm: how many pulls its stage has in all, and the number of its estimate.
-
-    By Hoeffding a mean of n readings is within sigma sqrt(2 log(8 w t^2/delta)/n) of the truth, where the statements of
-    all numbers t hold together with probability 1 - delta; n is fixed before they come, so other doses and more pulls
-    than were asked for are set aside. Only after a correction may a number be used again, for what had it before.
-    """
-
-    UNITS = False
-    lower: Callable[[int], float]  # bounds on the value of an arm
-    upper: Callable[[int], float]
-
-    def __init__(self, problem: Data, options: Data):
-        super().__init__(problem, options)
-        self.stages: dict[tuple[int, int], Stage] = {}  # by number and arm
-        self.union = self.d if problem["shape"] == "linear" else 1
-
-    def publish(self, dose: Sequence[float], stakes: Sequence[Any], anew: bool = True) -> None:
-        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
-        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
-        numbers = staked[1::2]
-        need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
-        first, old = min(numbers, default=math.inf), self.stages
-        self.stages = {  # of a stage that was begun anew nothing is kept
-            (number, arm): x
-            for (number, arm), x in old.items()
-            if (x.n == x.want and number < first) or (stakes[arm] == [x.want, number] and x.dose == dose[arm])
-        }
-        need(anew or len(self.stages) == len(old), "a number is used once, and a stage goes on to its end")
-
-    def take(self, given: Given, came: Sums | None = None) -> None:
-        if not given.withdrawn:  # a stage is whole or nothing
-            super().take(given, came)
-
-    def bet(self, arm: int, dose: float, came: Came, stakes: Any) -> None:
-        if stakes is None:
-            return
-        (want, number), (more, *sums) = stakes, came
-        was = self.stages.get((number, arm), Stage(dose, want))
-        if (n := was.n + more) <= want:
-            effect, harm = ((had * was.n + x) / n for had, x in zip((was.effect, was.harm), sums, strict=False))
-            unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / want)
-            self.stages[number, arm] = Stage(dose, want, n, effect, harm, *(kind.sigma * unit for kind in self.kinds))
-
-    def of(self, arm: int) -> list[Stage]:
-        return [x for (_, i), x in self.stages.items() if i == arm and x.n == x.want]
-
-    def refuted(self, arm: int, named: int | None) -> bool:
-        others = [named] if named is not None else [i for i in range(self.d) if i != arm]
-        bar = max(map(self.lower, others), default=-math.inf) + (self.tolerance if named is not None else 0.0)
-        return self.upper(arm) <= bar + CLOSE * abs(bar)
-
-
-class SafeBAILinear(Staged):
-    """Lemma 1 of the paper; the number is that of the epoch. Effect and harm are slopes times the dose."""
-
-    def certified(self, arm: int) -> float:
-        start, most = self.arms[arm]["start"], self.largest(arm)
-        none = most if math.isfinite(most) else start  # where there is shown to be no harm
-        tops = [(x.dose, x.harm + x.radius) for x in self.of(arm)]
-        found = [self.limit * dose / top if top > 0 else none for dose, top in tops]
-        return self.rounded(arm, min(max([start, *found]), most))
-
-    def lower(self, arm: int) -> float:
-        safe = self.certified(arm)
-        return max((safe * (x.effect - x.error) / x.dose for x in self.of(arm)), default=-math.inf)
-
-    def upper(self, arm: int) -> float:
-        top, values = self.largest(arm), []
-        for x in self.of(arm):
-            low = (x.harm - x.radius) / x.dose
-            most = self.rounded(arm, max(min(self.limit / low, top) if low > 0 else top, self.arms[arm]["start"]))
-            values.append(most * (x.effect + x.error) / x.dose)
-        return min(values, default=math.inf)
-
-    def harmful(self, arm: int) -> bool:
-        return any(self.arms[arm]["start"] * (x.harm - x.radius) / x.dose > self.limit for x in self.of(arm))
-
-
-class SafeBAIMonotonic(Staged):
-    """Lemma 13 of the paper; the number is over all arms. Harm never falls, and rises by at most K a unit."""
-
-    def certified(self, arm: int, ceiling: float | None = None) -> float:
-        it, most = self.arms[arm], self.ceiling if ceiling is None else ceiling
-        room = [(x.dose, most - x.harm - x.radius) for x in self.of(arm)]
-        found = [dose + left / it["lipschitz"] for dose, left in room if left >= 0]
-        return self.rounded(arm, min(max([it["start"], *found]), self.largest(arm)))
-
-    def lower(self, arm: int) -> float:
-        safe = self.certified(arm, self.limit)
-        held = [x.effect - x.error for x in self.of(arm) if x.dose <= safe + CLOSE * abs(safe)]
-        return max(held, default=-math.inf)
-
-    def upper(self, arm: int) -> float:
-        over = min((x.dose for x in self.of(arm) if x.harm - x.radius >= self.limit), default=self.largest(arm))
-        return min((x.effect + x.error for x in self.of(arm) if x.dose >= over), default=math.inf)
-
-    def harmful(self, arm: int) -> bool:
-        return any(x.dose <= self.arms[arm]["start"] and x.harm - x.radius > self.limit for x in self.of(arm))
-
-
-# Mixtures: values of g and the logarithms of their weights. A mean of exp(g s - g^2 v / 2) over them, s a sum of noise
-# with weights fixed beforehand and v the sum of their squares, ever reaches 1/alpha with probability alpha (Ville).
-
+VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
 Atoms = list[tuple[float, float]]
+Lines = Callable[[float], list[tuple[float, float]]]  # of a number: logs, and their derivatives
 
 
 def mixture(top: float, ratio: float, dense: int, below: int, above: int, tails: float, nothing: float) -> Atoms:
+    """Values of g, and the logs of their weights. A mean of exp(g s - g^2 v / 2) over them, s a sum of noise with
+    weights fixed beforehand and v the sum of their squares, ever reaches 1/alpha with probability alpha (Ville)."""
     middle = [top * ratio**-j for j in range(dense)]
     tail = [(middle[-1] * 2.5**-k, 1 / (k * (k + 1))) for k in range(1, below + 1)]
     tail += [(top * 2.5**k, 0.5 / (k * (k + 1))) for k in range(1, above + 1)]
@@ -730,7 +558,6 @@ RAISED = mixture(1.6, 1.8, 6, 12, 0, 0.15, 0.0)
 CALM = mixture(2.8, 2.0, 3, 6, 0, 0.1, 0.02)
 NEAR = mixture(1.2, 2.0, 3, 7, 1, 0.12, 0.03)
 APART = mixture(0.8, 2.0, 5, 6, 2, 0.12, 0.04)
-VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
 
 
 def log_sum(logs: Sequence[float]) -> float:
@@ -747,31 +574,7 @@ def log_mixture(s: float, v: float, atoms: Atoms) -> float:
     return log_sum([g * s - 0.5 * g * g * v + w for g, w in atoms])
 
 
-def log_odds(total: float, n: float, x: float, sign: int, atoms: Atoms) -> float:
-    """The same for n binary readings: bets that their mean is above x (below it), by their likelihood ratios."""
-    q = min(max(x, 0.0), 1.0)
-    return log_sum([sign * g * total - n * math.log(1 + q * math.expm1(sign * g)) + w for g, w in atoms])
-
-
-def everywhere(goal: float, marks: Sequence[float], total: Callable[[float, float], float]) -> bool:
-    """Whether evidence comes to the goal at every x from the least mark to the largest. `total(x, y)` is not above
-    what there is at any point from x to y, and exact where they are one: cells are split until it is known."""
-    goal, cells = goal * (1 - CLOSE), list(pairwise(sorted(set(marks))))
-    while cells:
-        low, high = cells.pop()
-        if total(low, high) >= goal:
-            continue
-        middle = (low + high) / 2
-        if not low < middle < high or total(middle, middle) < goal:
-            return False
-        cells += [(low, middle), (middle, high)]
-    return True
-
-
-Lines = Callable[[float], list[tuple[float, float]]]  # of a number: logs, and their derivatives
-
-
-def descend(x: float, steps: int, goal: float, of: Lines, least: float = -math.inf, most: float = math.inf) -> float:
+def descend(x: float, steps: int, goal: float, of: Lines, least: float = -INF, most: float = INF) -> float:
     """Newton's method towards where the log of a sum of exponentials is the goal. The sum is convex, so that from
     outside it never passes that place, and may be stopped early."""
     for _ in range(steps):
@@ -800,11 +603,308 @@ def add(sums: list[float], more: Iterable[float]) -> None:
         sums[k] += x
 
 
+def everywhere(goal: float, marks: Sequence[float], total: Callable[[float, float], float]) -> bool:
+    """Whether evidence comes to the goal at every x from the least mark to the largest. `total(x, y)` is not above
+    what there is at any point from x to y, and exact where they are one: cells are split until it is known."""
+    goal, cells = goal * (1 - CLOSE), list(pairwise(sorted(set(marks))))
+    while cells:
+        low, high = cells.pop()
+        if total(low, high) >= goal:
+            continue
+        middle = (low + high) / 2
+        if not low < middle < high or total(middle, middle) < goal:
+            return False
+        cells += [(low, middle), (middle, high)]
+    return True
+
+
+class Kind:
+    """Effects, or harms: the one place that knows kinds of noise ("Readings" in docs/guarantees.md). `units`: bounded
+    readings are brought to [0, 1], where bets on binary ones hold for them."""
+
+    def __init__(self, noise: Data, arms: int, units: bool):
+        need(noise["kind"] in NOISES, "there is no kind of noise", noise["kind"])
+        kind = fields(noise, {"kind", *NOISES[noise["kind"]]})["kind"]
+        bounded, coin, self.counts = (kind == name for name in ("bounded", "bernoulli", "poisson"))
+        self.whole, self.binary = coin or self.counts, coin or (bounded and units)
+        low, high = (noise["low"], noise["high"]) if bounded else (0, 1) if coin else (0 if self.counts else -INF, INF)
+        need(low < high, "readings are between two numbers that rise, not", low, high)
+        self.ends, hair = (float(low), float(high)), CLOSE * max(abs(x) for x in (low, high, 0) if math.isfinite(x))
+        self.least, self.most = low - hair, high + hair
+        self.low, self.wide = (self.ends[0], self.ends[1] - self.ends[0]) if bounded and units else (0.0, 1.0)
+        self.guessed, self.varying = kind == "gaussian-guess", noise.get("spread") is True  # how they vary is bet on
+        self.sigma: float = 0.5 * (high - low) / self.wide if bounded or coin else noise[NOISES[kind][0]]
+        self.squares = False  # whether bets need no sigma, but squares
+        self.origin = NAN  # from which these are measured: the mean of the first readings
+        self.weight = [0.0 if self.guessed else 1.0] * arms  # for how many readings of this sigma one counts
+        self.seen = [(0.0, 0.0)] * arms  # degrees of freedom, and the squares
+
+    def possible(self, total: float, n: float) -> bool:
+        """Whether n readings can have this sum (nan: it is not known yet)."""
+        fits = n * self.least <= total <= n * self.most and not (self.whole and total % 1)
+        return fits or total != total
+
+    def learn(self, arm: int, n: float, square: float, goal: float) -> None:
+        """An upper bound on a sigma that is not known, by how readings vary within a cohort."""
+        if not self.guessed or n <= 1:
+            return
+        free, q = self.seen[arm] = self.seen[arm][0] + n - 1, self.seen[arm][1] + square
+        rest = [(0.5 * free * math.log1p(2 * g), g * q) for g in WIDER]
+        if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
+            y = descend(y, 3, goal, lambda y: [(e - s * y, -s) for e, s in rest])
+            self.weight[arm] = max(self.weight[arm], self.sigma**2 * y)
+
+    def centred(self, n: float, total: float, square: float) -> tuple[float, float, float]:
+        """n readings, their sum and that of their squares, from the origin."""
+        self.origin = total / n if self.origin != self.origin else self.origin
+        off = total - n * self.origin
+        return n, off, square + off * off / n
+
+    def wager(self, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
+        """Log of the wealth of bets that a mean is above all numbers of a cell (below them), whose first end is the one
+        where bets that are monotone are least. Sums of weight^2, weight, weight * reading; and what else they need."""
+        (v, w, total, *square), x = sums, cell[0]
+        if self.counts:  # likelihood ratios of means e^g times higher (lower)
+            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
+        if self.binary:
+            q = min(max(x, 0.0), 1.0)  # likelihood ratios of odds e^g times higher (lower)
+            odds = log_sum([sign * g * total - v * math.log(1 + q * math.expm1(sign * g)) + w for g, w in atoms])
+            bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY if self.varying]
+            return either(odds, log_sum(bets) - math.log(len(VARY)), 0.5) if bets else odds
+        far = log_mixture(sign * (total - x * w) / self.sigma, v, atoms)
+        if not self.squares:
+            return far
+        # Bets exp(g a - g^2 a^2/2) on every reading x + a have a mean of at most 1 whatever sigma is. Their logs are
+        # concave in x, so least at an end of a cell
+        n, total, all_ = square[1:]
+        ends = [(total - n * z, all_ - 2 * z * total + n * z * z) for z in (end - self.origin for end in cell)]
+        sizes = [(sign * g / self.sigma, w) for g, w in atoms]
+        close = log_sum([min(g * a - 0.5 * g * g * aa for a, aa in ends) + w for g, w in sizes])
+        return either(close, far, 0.1)
+
+    def guess_bet(self, n: float, total: float, bound: float, guess: float | None, sign: int) -> float:
+        """Log of the wealth from one bet that the mean is above `bound` (below it), by a guess made beforehand."""
+        if guess is None:
+            return 0.0
+        if not (self.binary or self.counts):
+            stake = max(sign * (guess - bound), 0.0) / self.sigma**2
+            return stake * sign * (total - n * bound) - 0.5 * (stake * self.sigma) ** 2 * n
+        top, hair = (1.0, 1e-3) if self.binary else (INF, 1e-3 * self.sigma)
+        bound = hair if sign > 0 and bound <= 0 else 1 - hair if sign < 0 and bound >= top else bound
+        if not 0 < bound < top or sign * (guess - bound) <= 0:
+            return 0.0
+        q = min(max(guess, 0.5 * bound), 0.5 * (top + bound))
+        rest = -n * (q - bound) if self.counts else (n - total) * math.log((1 - q) / (1 - bound))
+        return total * math.log(q / bound) + rest
+
+
+# The theorems
+
+
+class Arm(NamedTuple):
+    name: str
+    start: float  # known to be safe
+    top: float  # the largest dose
+    lipschitz: float  # harm rises by no more a unit
+    levels: list[float]  # the only doses, if any
+
+    def within(self, dose: float) -> float:
+        """From the start dose to the largest, and down to a level."""
+        dose = min(max(dose, self.start), self.top)
+        return max((x for x in self.levels if x <= dose * (1 + CLOSE)), default=dose)
+
+
+def fields(table: Data, known: Iterable[str]) -> Data:
+    """A table of the first event, if it holds what it may and numbers that can be."""
+    need(table.keys() <= set(known), "the first event holds what is not known here:", *table)
+    for key, x in table.items():
+        if key not in TEXTS:
+            fits = finite(x) and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
+            need(fits, key, "cannot be", x)
+    return table
+
+
+class Theorem:
+    """What readings prove. The numbers of a problem are those of the first event. Every theorem says by itself:"""
+
+    shape: str  # of the problems that it is about
+    bet: Callable[[int, float, Came, Stakes], None]  # an arm, what came back at a dose, and what was staked on that
+    certified: Callable[[int], float]  # the largest dose of an arm that may be given
+    harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
+    refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
+    COUNTS = False  # whether it has bets on counts
+    UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
+
+    def __init__(self, problem: Data, options: Data):
+        noise, self.d, self.problem = problem["noise"], len(problem["arms"]), fields(problem, PROBLEM)
+        need(problem["shape"] == self.shape and problem["delta"] < 1, "the theorem is not about such a problem")
+        self.kinds = [Kind(noise.get(key, noise), self.d, self.UNITS) for key in READINGS]
+        need("kind" in noise or noise.keys() == set(READINGS), "there is noise that nobody reads")
+        self.effect, self.harm = self.kinds
+        guessed, wide = sum(kind.guessed for kind in self.kinds), self.harm.wide
+        need(self.UNITS or not guessed, "this theorem needs a sigma that is known")
+        need(self.COUNTS or not any(kind.counts for kind in self.kinds), "this theorem has no bets on counts")
+        need(self.shape == "levels" or not any(kind.varying for kind in self.kinds), "it has no bets on how they vary")
+        self.delta: float = problem["delta"] * (1 - SIGMA * bool(guessed))
+        self.spread = math.log(len(WIDER) * max(guessed, 1) * self.d / (SIGMA * problem["delta"]))
+        self.limit: float = (problem["limit"] - self.harm.low) / wide
+        self.ceiling = self.limit + problem.get("slack", 0.0) / wide
+        self.tolerance: float = problem.get("tolerance", 0.0) / self.effect.wide
+        self.arms = [self.arm_of(fields(arm, ARM), wide) for arm in problem["arms"]]
+        need(len({arm.name for arm in self.arms}) == self.d, "two arms have one name")
+
+    def arm_of(self, arm: Data, wide: float) -> Arm:
+        start, levels = arm["start"], arm.get("levels") or []
+        top = levels[-1] if levels else arm.get("max", INF)
+        need((start > 0 or self.shape != "linear") and start <= top and sorted(levels) == levels, "doses cannot be so")
+        return Arm(arm["name"], start, top, arm.get("lipschitz", 1.0) / wide, levels)
+
+    def publish(self, dose: Sequence[float], stakes: Sequence[Stakes], anew: bool = True) -> None:
+        """A cohort with these doses and stakes is to be released; `anew`: after a correction."""
+
+    def take(self, given: Given, came: Sums | None = None) -> None:
+        """What came back of a cohort: first the doses that were given instead of the one assigned, without stakes."""
+        came = given.came if came is None else came
+        for arm, (main, stakes) in enumerate(zip(given.dose, given.stakes, strict=True)):
+            for dose in sorted((a for i, a in came if i == arm), key=lambda a: (a == main, a)):
+                n, *sums = came[arm, dose]
+                squares = sums[2:] or (0.0, 0.0)
+                scaled = [(x - n * kind.low) / kind.wide for x, kind in zip(sums[:2], self.kinds, strict=True)]
+                scaled += [x / kind.wide**2 for x, kind in zip(squares, self.kinds, strict=True)]
+                self.bet(arm, dose, (n, *scaled), stakes if dose == main else None)
+                for kind, square in zip(self.kinds, squares, strict=True):
+                    kind.learn(arm, n, square, self.spread)
+
+    def out(self, arm: int, named: int | None = None) -> bool:
+        """Whether it is proved that an arm is not the best, or has no safe dose; or, where another arm is `named`, that
+        it is not better than that by more than the tolerance."""
+        return (named is None and self.harmful(arm)) or self.refuted(arm, named)
+
+    def goal(self, share: float, each: bool = True) -> float:
+        """The log of a wealth that is reached with probability at most a share of delta: of `each` arm, or of all."""
+        return math.log((self.d if each else 1) / (share * self.delta))
+
+    def refusal(self, arm: int, dose: float, free: bool = False) -> str | None:
+        """Why this dose may not be given; None where it may. `free`: between levels as well."""
+        it = self.arms[arm]
+        most = it.start if dose <= it.start else self.certified(arm)
+        if dose <= min(most, it.top) + CLOSE * max(abs(most), abs(dose)) and (free or dose in (it.levels or [dose])):
+            return None
+        levels = f", of its levels {', '.join(f'{x:g}' for x in it.levels)}" if it.levels else ""
+        words = f"{most:.9g} is the largest dose that the readings before it allow"
+        return f"{it.name} at dose {dose:.6g} is not certified: {words}{levels}"
+
+
+class Stage(NamedTuple):
+    """Pulls of one arm at one dose: how many there will be in all, and are; sums of what was read."""
+
+    dose: float
+    want: int
+    n: float = 0
+    effect: float = 0.0
+    harm: float = 0.0
+
+
+class Staged(Theorem):
+    """The paper's designs. Stakes of an arm: how many pulls its stage has in all, and the number of its estimate.
+
+    By Hoeffding a mean of n readings is within sigma sqrt(2 log(8 w t^2/delta)/n) of the truth, where the statements of
+    all numbers t hold together with probability 1 - delta; n is fixed before they come, so other doses and more pulls
+    than were asked for are set aside. Only after a correction may a number be used again, for what had it before.
+    """
+
+    UNITS = False
+    bounds: Callable[[int], tuple[float, float, float, bool]]  # certified dose, value from and to, whether harmful
+
+    def __init__(self, problem: Data, options: Data):
+        super().__init__(problem, options)
+        self.stages: dict[tuple[int, int], Stage] = {}  # by number and arm
+        self.union = self.d if self.shape == "linear" else 1  # an epoch's number is that of all arms
+
+    def publish(self, dose: Sequence[float], stakes: Sequence[Any], anew: bool = True) -> None:
+        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
+        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
+        numbers = staked[1::2]
+        need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
+        first = min(numbers, default=INF)
+        kept = {  # of a stage that was begun anew nothing is
+            (number, arm): x
+            for (number, arm), x in self.stages.items()
+            if (x.n == x.want and number < first) or (stakes[arm] == [x.want, number] and x.dose == dose[arm])
+        }
+        need(anew or len(kept) == len(self.stages), "a number is used once, and a stage goes on to its end")
+        self.stages = kept
+
+    def take(self, given: Given, came: Sums | None = None) -> None:
+        if not given.withdrawn:  # a stage is whole or nothing
+            super().take(given, came)
+
+    def bet(self, arm: int, dose: float, came: Came, stakes: Any) -> None:
+        want, number = stakes or (0, 0)  # nothing fits into a stage of none
+        was = self.stages.get((number, arm), Stage(dose, want))
+        if was.n + came[0] <= want:
+            self.stages[number, arm] = Stage(dose, want, *(a + b for a, b in zip(was[2:], came, strict=False)))
+
+    def estimates(self, arm: int) -> Iterator[tuple[float, ...]]:
+        """Of each stage that is complete: its dose, and what mean effect and mean harm are between."""
+        for (number, i), x in self.stages.items():
+            if i == arm and x.n == x.want:
+                unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / x.want)
+                means = zip((x.effect / x.n, x.harm / x.n), self.kinds, strict=True)
+                yield x.dose, *(mean + kind.sigma * unit * sign for mean, kind in means for sign in (-1, 1))
+
+    def certified(self, arm: int) -> float:
+        return self.bounds(arm)[0]
+
+    def harmful(self, arm: int) -> bool:
+        return self.bounds(arm)[3]
+
+    def refuted(self, arm: int, named: int | None) -> bool:
+        others = [named] if named is not None else [i for i in range(self.d) if i != arm]
+        bar = max(self.bounds(i)[1] for i in others) + (self.tolerance if named is not None else 0.0)
+        return self.bounds(arm)[2] <= bar + CLOSE * abs(bar)
+
+
+class SafeBAILinear(Staged):
+    """Lemma 1 of the paper; the number is that of the epoch. Effect and harm are slopes times the dose."""
+
+    shape = "linear"
+
+    def bounds(self, arm: int) -> tuple[float, float, float, bool]:
+        it, limit, found = self.arms[arm], self.limit, list(self.estimates(arm))
+        none = it.top if math.isfinite(it.top) else it.start  # where there is shown to be no harm
+        safe = it.within(max([it.start, *(limit * dose / most if most > 0 else none for dose, _, _, _, most in found)]))
+        lower, upper, harmful = -INF, INF, False
+        for dose, worst, best, least, _ in found:
+            lower = max(lower, safe * worst / dose)
+            upper = min(upper, it.within(limit * dose / least if least > 0 else it.top) * best / dose)
+            harmful = harmful or it.start * least / dose > limit
+        return safe, lower, upper, harmful
+
+
+class SafeBAIMonotonic(Staged):
+    """Lemma 13 of the paper; the number is over all arms. Harm never falls, and rises by at most K a unit."""
+
+    shape = "monotonic"
+
+    def bounds(self, arm: int) -> tuple[float, float, float, bool]:
+        it, found = self.arms[arm], list(self.estimates(arm))
+        safe, good = (
+            it.within(max([it.start, *(x[0] + (bound - x[4]) / it.lipschitz for x in found if x[4] <= bound)]))
+            for bound in (self.ceiling, self.limit)
+        )
+        over = min((x[0] for x in found if x[3] >= self.limit), default=it.top)
+        lower = max((x[1] for x in found if x[0] <= good + CLOSE * abs(good)), default=-INF)
+        upper = min((x[2] for x in found if x[0] >= over), default=INF)
+        return safe, lower, upper, any(x[0] <= it.start and x[3] > self.limit for x in found)
+
+
 class SurefootLinear(Theorem):
     """Theorem 1. Doses are in units of the start dose, readings in units of their sigma: an arm's effect has mean
     theta a, its harm mu a. Stakes of an arm: `own`, `led`, and one for each arm's claim. Shares of delta: doses 0.3,
     stops 0.05, verdict 0.65."""
 
+    shape = "linear"
     OWN, LED, SHARED = 0, 1, 2  # and on
 
     def __init__(self, problem: Data, options: Data):
@@ -814,9 +914,8 @@ class SurefootLinear(Theorem):
             self.sz = tight(self.limit)
         self.top = self.limit / self.sz
         self.shift = self.tolerance * self.sz / (self.limit * self.sy)
-        self.safe: list[float] = [arm["start"] for arm in self.arms]
-        self.unsafe = [self.largest(i) for i in range(self.d)]
-        self.least = [-math.inf] * self.d  # harm at the start dose
+        self.safe, self.unsafe = [arm.start for arm in self.arms], [arm.top for arm in self.arms]
+        self.least = [-INF] * self.d  # harm at the start dose
         self.data = [[0.0] * 5 for _ in self.arms]  # n, sums of dose, harm, dose^2, dose * harm / sigma
         # by stake: v, y, z, w, sums of weight^2, weight * effect, weight * harm, weight * dose; then n, dose, effect
         self.bets = [[[0.0] * 7 for _ in range(2 + self.d)] for _ in self.arms]
@@ -826,9 +925,9 @@ class SurefootLinear(Theorem):
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Lemma 1. Only pulls at a dose that was certified before them are bet on, and only with a stake above 0."""
-        if not 0 < dose <= self.largest(arm) * (1 + CLOSE):
+        if not 0 < dose <= self.arms[arm].top * (1 + CLOSE):
             return
-        a, (n, effect, harm, *_) = dose / self.arms[arm]["start"], came
+        a, (n, effect, harm, *_) = dose / self.arms[arm].start, came
         share, least = self.harm.weight[arm], min(kind.weight[arm] for kind in self.kinds)
         add(self.data[arm], (n, n * a, harm, share * n * a * a, share * a * harm / self.sz))
         staked = [x if x is not None and 1e-50 < x < 1e50 else 0.0 for x in stakes or ()]
@@ -837,14 +936,13 @@ class SurefootLinear(Theorem):
                 w = a * stake
                 more = n * w * w, w * effect / self.sy, w * harm / self.sz, n * w * a
                 add(self.bets[arm][k], (*(least * x for x in more), n, n * a, effect))
-        self.certify(arm)
+        if self.data[arm][3] > 0:
+            self.certify(arm)
 
     def certify(self, arm: int) -> None:
         """Lemma 2: bounds on the slope of the harm. What was shown once stays shown."""
-        high, low = self.goal(0.3), self.goal(0.05)
+        high, low, it = self.goal(0.3), self.goal(0.05), self.arms[arm]
         n, dose, total, v, z = self.data[arm]
-        if v <= 0:
-            return
         if self.harm.binary:
             upper, lower = rate(n, total, high, -1, LOWERED), rate(n, total, low, 1, RAISED)
             upper, lower = (x * n / dose / self.sz for x in (upper, lower))
@@ -855,9 +953,7 @@ class SurefootLinear(Theorem):
             rest = [(g, w - 0.5 * g * g * v * self.top**2) for g, w in ANY]
             u = min((low - e) / g for g, e in rest)
             lower = (z - descend(u, 1, low, lambda u: [(g * u + e, g) for g, e in rest]) / self.top) / v
-        start, most = self.arms[arm]["start"], self.largest(arm)
-        safe, over = (start * self.top / x if x > 0 else math.inf for x in (upper, lower))
-        safe, over = (self.rounded(arm, min(max(x, start), most)) for x in (safe, over))
+        safe, over = (it.within(it.start * self.top / x if x > 0 else INF) for x in (upper, lower))
         self.safe[arm], self.unsafe[arm] = max(self.safe[arm], safe), min(self.unsafe[arm], over)
         self.least[arm] = max(self.least[arm], lower * self.sz)
 
@@ -873,15 +969,15 @@ class SurefootLinear(Theorem):
         """Lemma 5: the least log of the wealth against "arm k is best", over the bars from low to high."""
         own, mine = self.bets[k][self.OWN], self.bets[k][self.SHARED + k]
         ups, up, v = 0.0, 0.0, mine[0]
-        for j in range(self.d):
+        for j, it in enumerate(self.arms):
             led, theirs = self.bets[j][self.LED], self.bets[j][self.SHARED + k]
             if j != k and led[0] > 0:
                 ends = (self.lowered(low), self.lowered(high)) if j == named else (low, high)
-                capped = bool(self.arms[j].get("levels")) or self.safe[j] >= self.largest(j)
-                reach = (self.safe[j] if capped else self.largest(j)) / self.arms[j]["start"]
+                capped = bool(it.levels) or self.safe[j] >= it.top
+                reach = (self.safe[j] if capped else it.top) / it.start
                 up, v = up + min(self.sides(theirs, *ends, reach, 1)[capped:]), v + theirs[0]
                 ups += min(self.logs(led, *ends, reach, 1)[capped:])
-        start, most = self.arms[k]["start"], self.largest(k)
+        start, most = self.arms[k].start, self.arms[k].top
         share, reach = 1.0 if most <= start else 0.2 if math.isfinite(most) else 0.0, self.unsafe[k] / start
         line, cap = (log_mixture(up + down, v, TOGETHER) for down in self.sides(mine, low, high, reach, -1))
         alone = either(*self.logs(own, low, high, reach, -1), share)
@@ -898,7 +994,8 @@ class SurefootLinear(Theorem):
         line, cap = (log_mixture(s, bets[0], CONTRAST) for s in self.sides(bets, low, high, reach, sign))
         if self.effect.binary:
             (n, dose, total), at = bets[4:], self.height(high if sign > 0 else low) * self.sy
-            cap = log_odds(total, n, dose / max(n, 1.0) * at / reach, sign, TILT)
+            x = dose / max(n, 1.0) * at / reach
+            cap = self.effect.wager((n, n, total), (x, x), sign, TILT)
         return line, cap
 
     def cone(self, low: float, high: float, y: float, z: float) -> float:
@@ -926,7 +1023,7 @@ class SurefootLinear(Theorem):
 
 class Rung(NamedTuple):
     """What was bet on an arm at one dose: logs of wealth that harm is over the limit and under it, and the sums of bets
-    that the effect is below a value and above it (of weight^2, weight, weight * effect; what else `wager` takes)."""
+    that the effect is below a value and above it (as `Kind.wager` takes them)."""
 
     dose: float
     over: float
@@ -972,85 +1069,49 @@ class Joint(Theorem):
     def effects(self, parts: Sequence[Sequence[float]], x: float, y: float, sign: int) -> float:
         """Log of the wealth of bets on the effects at several doses together, that their mean is above x (below it)."""
         pooled = [math.fsum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * 7
-        return self.wager(self.effect, pooled, (x, y), sign, self.prior)
-
-    def wager(self, kind: Kind, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
-        """That a mean is above all numbers of a cell (below them), whose first end is the one where bets that are
-        monotone are least."""
-        (v, w, total, *square), x = sums, cell[0]
-        if kind.counts:  # likelihood ratios of means e^g times higher (lower)
-            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
-        if not kind.binary:
-            far = log_mixture(sign * (total - x * w) / kind.sigma, v, atoms)
-            return either(kind.near(square[1:], cell, sign, atoms), far, 0.1) if kind.squares else far
-        odds = log_odds(total, v, x, sign, atoms)
-        if not kind.varying:
-            return odds
-        bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
-        return either(odds, log_sum(bets) - math.log(len(VARY)), 0.5)
+        return self.effect.wager(pooled, (x, y), sign, self.prior)
 
 
 class SurefootMonotonic(Joint):
     """Theorem 2. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for the verdict, and the
     sizes of its bets on the effect, below and above. Shares of delta: climb 0.35, verdict 0.53, stops 0.04."""
 
+    shape = "monotonic"
     RUNGS, SHARE = 32, 0.53
 
     def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
-        self.base: list[float] = [arm["start"] for arm in self.arms]
-        self.step = [(self.largest(i) - arm["start"]) / self.RUNGS for i, arm in enumerate(self.arms)]
+        self.base = [arm.start for arm in self.arms]
+        self.step = [(arm.top - arm.start) / self.RUNGS for arm in self.arms]
         self.rungs = [[0.0] * self.RUNGS for _ in self.arms]  # logs of wealth
-        self.at: list[dict[float, tuple[list[float], ...]]] = [
-            {} for _ in self.arms
-        ]  # dose -> over and under, below, above
-        if all(arm["start"] >= self.largest(i) for i, arm in enumerate(self.arms)):  # nothing is climbed
+        self.at: list[dict[float, list[list[float]]]] = [{} for _ in self.arms]  # dose -> over and under, below, above
+        if all(arm.start >= arm.top for arm in self.arms):  # nothing is climbed
             self.SHARE = 0.88
-        self.prior = TILT if self.effect.binary or self.effect.counts else GAP
+        self.likely = self.effect.binary or self.effect.counts  # bets are likelihood ratios, which have no weight
+        self.prior = TILT if self.likely else GAP
 
     def certified(self, arm: int) -> float:
-        return self.rounded(arm, self.base[arm])
+        return self.arms[arm].within(self.base[arm])
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
-        if dose <= self.largest(arm) + CLOSE * abs(dose):
+        if dose <= self.arms[arm].top + CLOSE * abs(dose):
             guess, reach, *rest = stakes or [None] * 5
             self.climb(arm, dose, came, guess, reach)
             self.record(arm, dose, came, *rest)
-
-    def harm_bet(self, came: Came, bound: float, guess: float | None, sign: int) -> float:
-        """Log of the wealth from one bet that mean harm is above (or below) `bound`, by a guess made beforehand."""
-        n, total, s = came[0], came[2], self.harm.sigma
-        if guess is None:
-            return 0.0
-        if self.harm.counts:
-            bound = 1e-3 * s if sign > 0 and bound <= 0 else bound
-            if bound <= 0 or sign * (guess - bound) <= 0:
-                return 0.0
-            q = max(guess, 0.5 * bound)
-            return total * math.log(q / bound) - n * (q - bound)
-        if not self.harm.binary:
-            stake = max(sign * (guess - bound), 0.0) / s**2
-            return stake * sign * (total - n * bound) - 0.5 * (stake * s) ** 2 * n
-        bound = 1e-3 if sign > 0 and bound <= 0 else 1 - 1e-3 if sign < 0 and bound >= 1 else bound
-        if not 0 < bound < 1 or sign * (guess - bound) <= 0:
-            return 0.0
-        low, high = (bound, 0.5 * (1 + bound)) if sign > 0 else (0.5 * bound, bound)
-        q = min(max(guess, low), high)
-        return total * math.log(q / bound) + (n - total) * math.log((1 - q) / (1 - bound))
 
     def climb(self, arm: int, dose: float, came: Came, guess: float | None, reach: float | None) -> None:
         """Lemma 3: against "harm at a rung is above limit + slack" every reading of the arm is bet."""
         if reach is not None and 1e-150 < reach < 1e150 and self.step[arm] > 1e-150:
             finer = min(max(math.floor(math.log2(self.RUNGS * self.step[arm] / reach)), -1), 60)
             self.regrid(arm, 0, 0.5**finer)
-        rungs, top, slope = self.rungs[arm], self.largest(arm), self.arms[arm]["lipschitz"]
+        rungs, it = self.rungs[arm], self.arms[arm]
         for j in range(self.RUNGS):
-            rung = top if j == self.RUNGS - 1 else min(self.base[arm] + self.step[arm] * (j + 1), top)
-            bound = self.ceiling - slope * max(rung - dose, 0.0)
-            rungs[j] += self.harm.weight[arm] * self.harm_bet(came, bound, guess, -1)
+            rung = it.top if j == self.RUNGS - 1 else min(self.base[arm] + self.step[arm] * (j + 1), it.top)
+            bound = self.ceiling - it.lipschitz * max(rung - dose, 0.0)
+            rungs[j] += self.harm.weight[arm] * self.harm.guess_bet(came[0], came[2], bound, guess, -1)
         goal = self.goal(0.35)
         passed = next((j for j, x in enumerate(rungs) if not x >= goal), self.RUNGS)
-        self.base[arm] = min(self.base[arm] + passed * self.step[arm], top) if passed < self.RUNGS else top
+        self.base[arm] = min(self.base[arm] + passed * self.step[arm], it.top) if passed < self.RUNGS else it.top
         self.regrid(arm, passed, 1.0)
 
     def regrid(self, arm: int, passed: int, times: float) -> None:
@@ -1064,26 +1125,26 @@ class SurefootMonotonic(Joint):
 
     def record(self, arm: int, dose: float, came: Came, guess: float | None, *sizes: float | None) -> None:
         """Lemma 5: the bets that these pulls make in the verdict."""
+        (n, effect, harm, *_), levels = came, self.arms[arm].levels
         below, above = (x if x is not None and 1e-60 < x < 1e60 else 0.0 for x in sizes)
-        over, under = (self.harm.weight[arm] * self.harm_bet(came, self.limit, guess, sign) for sign in (1, -1))
-        levels = self.arms[arm].get("levels")
+        over, under = (self.harm.weight[arm] * self.harm.guess_bet(n, harm, self.limit, guess, k) for k in (1, -1))
         if not above or (levels and dose not in levels):
             under = 0.0  # it does not lead; or between levels a dose above the largest safe one may be safe too
-        harms, *effects = self.at[arm].setdefault(dose, ([0.0] * 2, [0.0] * 3, [0.0] * 3))
+        harms, *effects = self.at[arm].setdefault(dose, [[0.0] * 2, [0.0] * 3, [0.0] * 3])
         add(harms, (over, under))
         for size, sums in zip((below, above), effects, strict=True):
-            size = float(size > 0) if self.effect.binary or self.effect.counts else size
-            add(sums, (self.effect.weight[arm] * x for x in (came[0] * size**2, came[0] * size, size * came[1])))
+            size = float(size > 0) if self.likely else size
+            add(sums, (self.effect.weight[arm] * x for x in (n * size**2, n * size, size * effect)))
 
     def harmful(self, arm: int) -> bool:
-        over = [rung.over for rung in self.ladder(arm) if rung.dose <= self.arms[arm]["start"]]
+        over = [rung.over for rung in self.ladder(arm) if rung.dose <= self.arms[arm].start]
         return sum(over) >= self.goal(0.04)
 
     def ladder(self, arm: int) -> list[Rung]:
         return [Rung(dose, over, under, *sums) for dose, ((over, under), *sums) in sorted(self.at[arm].items())]
 
     def cuts(self, arm: int, rungs: list[Rung]) -> list[int]:
-        start = self.arms[arm]["start"]
+        start = self.arms[arm].start
         return [c for c in range(len(rungs) + 1) if c == len(rungs) or rungs[c].dose > start]
 
     def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
@@ -1091,11 +1152,11 @@ class SurefootMonotonic(Joint):
             math.fsum(rung.over for rung in rungs[:c]) + self.effects([rung.below for rung in rungs[c:]], x, y, -1)
             for c in range(len(rungs) + 1)
         ]
-        least, levels, top = list(found), self.arms[arm].get("levels") or (), self.largest(arm)
-        for c, (dose, after) in enumerate(pairwise([*(rung.dose for rung in rungs), math.inf]), 1):
-            if dose >= top or dose in levels:  # b may be this very dose: half and half
-                least[c] = either(found[c], found[c - 1], 0.5) if self.arms[arm]["start"] < top else found[c - 1]
-                if any(dose < a < after for a in levels):  # or another
+        least, it = list(found), self.arms[arm]
+        for c, (dose, after) in enumerate(pairwise([*(rung.dose for rung in rungs), INF]), 1):
+            if dose >= it.top or dose in it.levels:  # b may be this very dose: half and half
+                least[c] = either(found[c], found[c - 1], 0.5) if it.start < it.top else found[c - 1]
+                if any(dose < a < after for a in it.levels):  # or another
                     least[c] = min(least[c], found[c])
         return min(least[c] for c in self.cuts(arm, rungs))
 
@@ -1105,21 +1166,25 @@ class SurefootLevels(Joint):
     bet: that harm is below the ceiling (calm), below the limit (low), above it (high), that the effect is below x,
     above x. Shares of delta: calm 0.1, good 0.05, over 0.05, verdict 0.8."""
 
+    shape = "levels"
     SHARE, prior = 0.8, APART
 
     def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
-        places = [[float(k) for k in range(len(arm["levels"]))] for arm in self.arms]
-        self.arms = [{"name": arm["name"], "start": 0.0, "levels": x} for arm, x in zip(self.arms, places, strict=True)]
         for kind in self.kinds:  # not monotone in x, as bets have to be with a tolerance
             kind.squares = kind.guessed and (kind is self.harm or "tolerance" not in problem)
+        counts = [len(arm.levels) for arm in self.arms]
         # by level and stake: n, n, sum, as they count; squares from what was expected; n, sum and squares from the
         # origin. By level: all that was read
-        self.bets = [[[[0.0] * 7 for _ in range(5)] for _ in x] for x in places]
-        self.read = [[[0.0] * 3 for _ in x] for x in places]
-        self.low, self.high = ([[0.0] * len(x) for x in places] for _ in range(2))  # logs of wealth
+        self.bets = [[[[0.0] * 7 for _ in range(5)] for _ in range(count)] for count in counts]
+        self.read = [[[0.0] * 3 for _ in range(count)] for count in counts]
+        self.low, self.high = ([[0.0] * count for count in counts] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
-        self.barred, self.over = ([len(x) for x in places] for _ in range(2))  # from here on it is above
+        self.barred, self.over = list(counts), list(counts)  # from here on it is above
+
+    def arm_of(self, arm: Data, wide: float) -> Arm:
+        places = [float(k) for k in range(len(arm["levels"]))]
+        return Arm(arm["name"], 0.0, places[-1], INF, places)
 
     def certified(self, arm: int) -> float:
         """One level above those that are calm, and below those that are barred."""
@@ -1128,7 +1193,7 @@ class SurefootLevels(Joint):
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Levels are below a bound in order from the second on, by the bets at and above each; above one in order from
         the last down, by the bets at and below each. What was shown once stays shown."""
-        if dose not in self.arms[arm]["levels"]:
+        if dose not in self.arms[arm].levels:
             return
         read, n, totals = self.read[arm][int(dose)], came[0], came[1:3]
         means = [(had + 0.5) / (read[0] + 1) for had in read[1:]]  # so far of the level, which was known before
@@ -1142,7 +1207,7 @@ class SurefootLevels(Joint):
                 add(sums, (weight * n, weight * n, weight * totals[r], squares[r] * kind.varying, *more))
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
-            return [self.wager(self.harm, level[stake], (bound, bound), sign, atoms) for level in self.bets[arm]]
+            return [self.harm.wager(level[stake], (bound, bound), sign, atoms) for level in self.bets[arm]]
 
         calm, barred = logs(0, self.ceiling, -1, CALM), logs(2, self.ceiling, 1, NEAR)
         self.low[arm], self.high[arm] = logs(1, self.limit, -1, NEAR), logs(2, self.limit, 1, NEAR)
@@ -1179,91 +1244,6 @@ THEOREMS: dict[str, type[Theorem]] = {
     "surefoot-monotonic/3": SurefootMonotonic,
     "surefoot-levels/2": SurefootLevels,
 }
-
-
-# From an export to words
-
-
-def check(events: Sequence[Event], head: str | None = None) -> dict[str, Any]:
-    """Walk through the events; the report says whether they hold, the first that does not, and what they say."""
-    record, broken = Record(), broken_link(events)
-    report: dict[str, Any] = {"ok": False, "events": len(events), "head": events[-1].hash if events else None}
-    for event in events[: broken[0] - 1 if broken else None]:
-        try:
-            admit(record, event, event.data)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
-            broken = event.seq, f"event {event.seq} ({event.kind}) does not follow from those before it: {error}"
-            break
-    if broken or not events:
-        at, message = broken or (None, "there are no events")
-        return report | {"event": at, "message": message}
-    if head is not None and head not in {event.hash for event in events}:
-        return report | {"event": None, "message": "no event has this head: one was changed or is missing"}
-    return report | {"ok": True, "event": None, "message": f"all {len(events):,} events hold", "says": words(record)}
-
-
-def admit(record: Record, event: Event, data: Data) -> None:
-    """Take an event, and check what it claims by the theorem."""
-    if event.kind == "opened":
-        no = record.refusal(data["dose"], data["n"], data["stakes"])
-        need(no is None, no)
-        ahead = record.ahead()
-        for arm, most in enumerate(data["certified"]):
-            now = ahead.certified(arm)
-            need(most is None or near(most, now), "it says that", most, "was certified; the readings certify", now)
-    if event.kind == "ended":
-        no = record.unfounded(data)
-        need(no is None, "the ending does not follow:", no)
-    record.take(event, data)
-
-
-def words(record: Record) -> list[str]:
-    """What was concluded, and what happened on the way."""
-    p, end = record.setup["problem"], record.concluded
-    names = [arm["name"] for arm in p["arms"]]
-    line = f"the limit {p['limit']:g}" + (f" plus the slack {p['slack']:g}" if p.get("slack") else "")
-    safe = f"no dose was assigned whose mean harm is above {line}"
-    if p["shape"] == "levels":
-        safe = f"no level was assigned but the first of an arm, or one above a level whose mean harm is at most {line}"
-    said = f"no arm is named: the study is {'stopped' if record.stopped else 'not at its end'}"
-    if end is not None:
-        what = "the best arm" if end["ending"] == "best-arm" else f"within {p.get('tolerance', 0):g} of the best"
-        said = f"it ended ({end['ending']}) and no arm is named"
-        said = said if end["winner"] is None else f"{names[end['winner']]} is {what}"
-    count = Counter(event.kind for event in record.notes)
-    late = [given.number for given, theorem in record.replay() if given for arm in range(len(names))
-            if given.n[arm] and theorem.refusal(arm, given.dose[arm])]  # fmt: skip
-    return [
-        f"Study {record.name!r}, theorem {record.setup['theorem']['name']}: {said}.",
-        f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
-        f"and an arm that is named is what it is said to be.",
-        f"{len(record.cohorts):,} cohorts, {record.count():,} readings; "
-        f"every dose was certified by readings told before it.",
-        f"{count['voided']} dropped out, {count['corrected']} readings were corrected, {len(record.other)} doses given "
-        f"were not the ones assigned, {count['paused']} pauses, {count['warned']} warnings, "
-        f"{count['adopted']} adoptions, {count['clock']} times the clock went backwards.",
-        f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",
-    ]
-
-
-def main(arguments: Sequence[str]) -> int:
-    gc.disable()  # a million events are kept, and none of them is garbage
-    head = arguments[2] if len(arguments) == 3 and arguments[1] == "--head" else None
-    try:
-        if len(arguments) != (1 if head is None else 3):
-            raise ValueError("python checker.py study.json [--head HASH]")
-        with open(arguments[0], encoding="utf-8") as file:
-            data = DECODE(file.read())
-        if data.get("surefoot") != "study" or not isinstance(data["events"], list):
-            raise ValueError("this is not the export of a study")
-        report = check([Event(**event) for event in data["events"]], head)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print("\n".join([report["message"], f"head {report['head']}", *report.get("says", [])]))
-    if report["ok"] and head is None:
-        print("Consistent, not authenticated: whoever could write the file could have made all of it anew.")
-    return 0 if report["ok"] else 1
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from .terminal import (
     as_said,
     done,
     grid,
+    of_blocks,
     opened,
     print_json,
     read_json,
@@ -40,8 +41,6 @@ from .terminal import (
 from .text import to_csv
 
 __all__ = ["app", "cli_look"]
-
-Block = Annotated[float | None, typer.Option(help="Of a block, see `surefoot study create --blocks`.")]
 
 
 @app.command()
@@ -130,7 +129,7 @@ def next_(
     if as_json:
         print_json({"assignments": found})
         return
-    _table(found, "id", "arm", "dose")
+    _table(found, *(found[0] if found else ("id", "arm", "dose")))
 
 
 def _table(assignments: list[dict[str, Any]], *columns: str) -> None:
@@ -141,6 +140,7 @@ def _table(assignments: list[dict[str, Any]], *columns: str) -> None:
 
 
 @app.command()
+@of_blocks
 @writes
 def tell(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Of an assignment, from `ask`.")] = None,
@@ -148,19 +148,9 @@ def tell(
     table: Annotated[Path | None, typer.Option("--csv", help="Many: columns id, effect, harm[, ...].")] = None,
     key: Annotated[str | None, typer.Option(help="A retried request with the same key counts once.")] = None,
     confirm: Annotated[str | None, typer.Option(help="Why a reading out of its range is true all the same.")] = None,
-    n: Block = None, effect_mean: Block = None, harm_mean: Block = None, effect_sd: Block = None,
-    harm_sd: Block = None, effect_squares: Block = None, harm_squares: Block = None,
-    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
+    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False, **block: Any,
 ) -> None:  # fmt: skip
     """What came of an assignment, or of many from a CSV file (all of them or none). Of a block: n and sums or means."""
-    block: dict[str, Any] = {
-        "n": n,
-        "effect_mean": effect_mean,
-        "harm_mean": harm_mean,
-        "effect_sd": effect_sd,
-        "harm_sd": harm_sd,
-    }
-    block |= {"effect_squares": effect_squares, "harm_squares": harm_squares}
     it = opened(db, study, actor)
     if (table is None) == (id is None):
         raise SurefootError("tell one assignment by its ID, or many with --csv FILE")
@@ -183,15 +173,16 @@ def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor
 
 
 @app.command()
+@of_blocks
 @writes
 def correct(
     id: Id, reason: Reason, effect: Effect = None, harm: Harm = None, dose: Dose = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="It is true although out of its range.")] = False,
-    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
+    db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False, **block: Any,
 ) -> None:  # fmt: skip
-    """A reading was wrong: replace it, keep the old one on record, decide anew."""
+    """A reading, or a block, was wrong: replace it, keep the old one on record, decide anew."""
     it = opened(db, study, actor)
-    it.correct(id, effect, harm, reason, dose=as_dose(dose), confirm=confirm)
+    it.correct(id, effect, harm, reason, dose=as_dose(dose), confirm=confirm, **block)
     found = it.certificate().content["deviations"]
     if not as_json:
         for row in found:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..checks import between
 from ..problem import SurefootError
 from ..scenario import load
 from .journal import Journal
@@ -34,7 +36,7 @@ from .text import shown
 
 @app.command()
 def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
-    """Where the study stands: every arm, its certified dose, its bounds."""
+    """Where the study stands: every arm, up to where it is shown to be safe and may be given, its bounds."""
     it = opened(db, study)
     found = it.status()
     if as_json:
@@ -42,18 +44,21 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         raise typer.Exit(0 if found["holds"] else 1)
     if found["trouble"]:
         say(found["trouble"], "does not verify:", "red")
-    of = f"{found['design']}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
+    design = it.view.design.label if found["holds"] else found["design"]
+    of = f"{design}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
     of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     if found["holds"]:
         say_standing(it.view)
         when = "if it had to end now" if found["ending"] == "running" else "at its end"
         paragraph(f"{when}: {found['recommendation']}")
-    row = grid("arm", "standing", "certified", "pulls", "open", "next dose", "value")
+    row = grid("arm", "standing", "safe dose", "may be given", "pulls", "open, at", "value")
+    blocks = found["holds"] and bool(it.view.setup.get("blocks"))
     for a in found["arms"]:
-        value = " to ".join("?" if x is None else f"{x:.4g}" for x in (a["lower"], a["upper"]))
-        nxt = as_said(a["dose"]) if a["open"] else ""
-        row(a["arm"], a["standing"], as_said(a["certified"]), f"{a['pulls']:,}", f"{a['open']:,}", nxt, value)
+        low, high = (end if a[k] is None else a[k] for k, end in (("lower", -math.inf), ("upper", math.inf)))
+        safe, most, dose = (as_said(a[k], 4) for k in ("safe", "certified", "dose"))
+        nxt = f"{a['open']:,}{' block' * blocks} at {dose}" if a["open"] else "none"
+        row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, between(low, high) if safe else "")
     row()
     for a in found["arms"]:
         if a["standing"] != "active":
@@ -70,11 +75,11 @@ def preview(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     if as_json:
         print_json({"study": it.name, "rows": rows})
         return
-    row = grid("arm", "mean harm", "mean effect", "then: standing", "certified dose", "next", "ending")
+    row = grid("arm", "mean harm", "mean effect", "then: standing", "safe dose", "next", "ending")
     for r in rows:
         nxt = f"{r['next']['n']:,} at {as_said(r['next']['dose'])}" if r["next"] else ""
         end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
-        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], as_said(r["certified"]), nxt, end)
+        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], as_said(r["safe"]), nxt, end)
     row() if rows else say("no cohort is open: there is nothing to look ahead to")
 
 

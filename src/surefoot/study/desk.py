@@ -23,15 +23,15 @@ class Desk:
 
     def next(self, count: int = 1) -> list[dict[str, Any]]:
         """So many more subjects, reserved for this site."""
-        return [_brief(a) for a in self._study.assign(count, self.site, actor=self.actor)]
+        return self._brief(self._study.assign(count, self.site, actor=self.actor))
 
     def open(self) -> list[dict[str, Any]]:
         """Those that are reserved for this site and have no reading yet."""
-        return [_brief(a) for a in self._study.ask(site=self.site)]
+        return self._brief(self._study.ask(site=self.site))
 
     def awaiting(self) -> list[dict[str, Any]]:
         """Those of this site whose effect is due."""
-        return [_brief(a) for a in self._study.awaiting(site=self.site)]
+        return self._brief(self._study.awaiting(site=self.site))
 
     def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
         self.check(id)
@@ -47,6 +47,6 @@ class Desk:
         if wrong:
             raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
 
-
-def _brief(a: Assignment) -> dict[str, Any]:
-    return {"id": a.id, "arm": a.arm, "dose": a.dose}
+    def _brief(self, found: list[Assignment]) -> list[dict[str, Any]]:
+        keys = ("id", "arm", "dose", "n") if self._study.view.setup.get("blocks") else ("id", "arm", "dose")
+        return [{key: getattr(a, key) for key in keys} for a in found]

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 from ..checks import SurefootError
 from ..registry import Registry, a_class
-from .checker import ORIGIN, Event, broken_link
+from .checker import ORIGIN, Event
 from .rows import Transaction, understood
 
 UNKNOWN = "whether it was written is unknown: send it again, it will not double"
-__all__ = ["JOURNALS", "ORIGIN", "Event", "Journal", "broken_link"]
+__all__ = ["JOURNALS", "ORIGIN", "Event", "Journal"]
 
 
 class Journal:

@@ -35,9 +35,9 @@ h2, tr { break-after: avoid; break-inside: avoid } tr { break-after: auto }
 def page(c: Mapping[str, Any]) -> str:
     e, done = html.escape, c["concluded"]
     arms = _rows(
-        ["arm", "standing", "value at the limit", "certified dose", "effect there", "why"],
+        ["arm", "standing", "value at the limit", "shown to be safe up to", "effect there", "why"],
         [
-            [a["arm"], a["standing"], f"{g(a['value']['lower'])} to {g(a['value']['upper'])}", g(a["certified_dose"]),
+            [a["arm"], a["standing"], f"{g(a['value']['lower'])} to {g(a['value']['upper'])}", g(a["safe_dose"]),
              g(a["effect_there"]["estimate"]), a["reason"]]
             for a in c["arms"]
         ],

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..designs import DESIGNS, Design, make
+from ..designs import theorem_of as theorem_of
 from ..designs.base import Cohort
 from ..designs.compose import POLICIES, Composed
 from ..problem import Problem, SurefootError, choice, number
 from ..registry import Registry, a_class
-from .checker import THEOREMS, Theorem
+from .checker import THEOREMS, Broken, Theorem
 
 CHECKERS: Registry[type[Theorem]] = Registry("checkers", {}, a_class(Theorem), "theorem")
 CHECKERS.known = THEOREMS  # the very ones that the checker looks at
@@ -54,11 +55,6 @@ def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
     """Stakes as an array again."""
     none = [None] * len(design.evidence.stakes(problem))
     return np.array([[row or none for row in stakes]], dtype=float)
-
-
-def theorem_of(design: Design) -> str:
-    """The name and number of the theorem that a design rests on."""
-    return design.evidence.theorem if isinstance(design, Composed) else f"{design.name}/1"
 
 
 def digest_of(design: Design) -> str:
@@ -120,6 +116,10 @@ def setup(
             f"{design.name} as set has no theorem that certifies its doses, so it is for simulation only; "
             f"for a live study of this shape use {' or '.join(live(problem.shape))}"
         )
+    try:
+        THEOREMS[theorem_of(design)](plain(problem), design.options)
+    except Broken as error:
+        raise SurefootError(f"{design.name} cannot run this problem live: {error}") from None
     effect, harm = (noise.worst for noise in problem.noises)
     worst = [effect[0], harm[1]] if effect and harm and not blocks else None
     return {

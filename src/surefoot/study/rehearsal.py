@@ -44,7 +44,7 @@ def rehearse(url: str | Path, name: str, command: str, *, actor: str, **argument
         "ending": [before["ending"], after["ending"]],
         "cohort": [before["cohort"], after["cohort"]],
         "arms": [
-            {"arm": a["arm"]} | {k: [a[k], b[k]] for k in ("standing", "certified", "lower", "upper", "dose")}
+            {"arm": a["arm"]} | {k: [a[k], b[k]] for k in ("standing", "safe", "certified", "lower", "upper", "dose")}
             for a, b in zip(before["arms"], after["arms"], strict=True)
         ],
         "events": [{"kind": e.kind, "reason": e.reason} for e in notes],

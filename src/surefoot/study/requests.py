@@ -147,7 +147,7 @@ def readings_in(view: View, subject: int, data: Mapping[str, Any]) -> dict[str, 
             raise SurefootError(f"{', '.join(extra)}: this study is told subject by subject, not in blocks")
         return {k: reading(view, k, x) for k, x in given.items()}
     dose = {"dose": number("dose", given["dose"])} if "dose" in given else {}
-    told = view.block.get(subject, {})
+    told = view.reading(subject)
     try:
         found = block_in(view.problem.noises, data, told.get("n"), view.squares)
         stale = [key for key in ("effect", "harm") if f"{key}_spread" in told and key not in found]

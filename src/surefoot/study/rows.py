@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import sqlalchemy as sa
 
 from ..problem import SurefootError
-from .checker import ORIGIN, Event
-
-VERSION = 2  # of the rows and payloads that this code writes, and the only one that it reads
+from .checker import ORIGIN, VERSION, Event
 
 Payload = Mapping[str, Any]
 
@@ -68,12 +67,16 @@ def one(connection: sa.Connection, study: str, seq: int) -> Event | None:
     return Event._make(row) if row else None
 
 
-def read(connection: sa.Connection, study: str, after: int, most: int = 10_000) -> Iterator[Event]:
-    """Some at a time: a long study is not to be in memory twice."""
+Opened = Callable[[], AbstractContextManager[sa.Connection]]
+
+
+def read(opened: Opened, study: str, after: int, most: int = 10_000) -> Iterator[Event]:
+    """Some at a time: a long study is not to be in memory twice. Who stops half way leaves no connection open."""
     c = events.c
     while True:
         some = sa.select(events).where((c.study == study) & (c.seq > after)).order_by(c.seq).limit(most)
-        rows = connection.execute(some).all()
+        with opened() as connection:
+            rows = connection.execute(some).all()
         yield from map(Event._make, rows)
         if len(rows) < most:
             return
@@ -110,7 +113,7 @@ class Rows:
         return last(self.connection, study)
 
     def events(self, study: str, after: int = 0) -> Iterator[Event]:
-        return read(self.connection, study, after)
+        return read(lambda: nullcontext(self.connection), study, after)
 
     def event(self, study: str, seq: int) -> Event | None:
         return one(self.connection, study, seq)

@@ -96,8 +96,7 @@ class SqlJournal(Journal):
             return list(connection.execute(first).scalars())
 
     def events(self, study: str, after: int = 0) -> Iterator[Event]:
-        with self._reading() as connection:
-            yield from read(connection, study, after)
+        return read(self._reading, study, after)
 
     def head(self, study: str) -> tuple[int, str, str] | None:
         with self._explained("read"):
@@ -199,7 +198,7 @@ class SqlJournal(Journal):
                     lock = sa.cast(_LOCK + zlib.crc32(study.encode()), sa.BigInteger)
                     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
                 yield connection
-                self._same_file()
+                self._same_file(connection)
             except BaseException:
                 begun.rollback()
                 raise
@@ -216,9 +215,11 @@ class SqlJournal(Journal):
             with suppress(sqlite3.Error):  # what is committed is committed; the next command tries again
                 driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def _same_file(self) -> None:
+    def _same_file(self, held: sa.Connection | None = None) -> None:
         """A file that was deleted or replaced is still open for us, and what is written there nobody will ever see."""
         if self._seen and _identity(self.file) != self._seen:
+            if held:
+                held.detach()  # else it would be given back to a pool that is no more, and stay open
             self.engine.dispose()
             what = "was replaced by another" if self.file and self.file.exists() else "is gone"
             raise SurefootError(

@@ -56,8 +56,8 @@ def awaiting(view: View) -> list[Assignment]:
     for given in view.cohorts:
         for subject, arm in given.subjects() if given.left else ():
             if view.harm[subject] == view.harm[subject] and not view.complete(subject):
-                dose = view.problem.arms[arm].said(view.other.get(subject, given.dose[arm]))
-                many = int(view.block[subject]["n"]) if given.blocks else 1
+                told = view.reading(subject)
+                dose, many = view.problem.arms[arm].said(told["dose"]), told.get("n", 1)
                 id, name = view.identify(subject), view.problem.names[arm]
                 found.append(Assignment(id, subject, name, dose, "its effect is due", many))
     return found
@@ -70,13 +70,16 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
     arms = []
     for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
         low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
+        standing = STANDINGS[int(verdict.standing[0, i])]
+        counts = standing != "stopped"  # of an arm whose start looks unsafe no dose and no value means anything
         arms.append(
             {
                 "arm": name,
-                "standing": STANDINGS[int(verdict.standing[0, i])],
-                "certified": it.said(float(verdict.safe[0, i])),
-                "lower": low if math.isfinite(low) else None,
-                "upper": high if math.isfinite(high) else None,
+                "standing": standing,
+                "safe": it.said(float(verdict.safe[0, i])) if counts else None,  # shown to be within the limit
+                "certified": it.said(float(verdict.certified[0, i])) if standing == "active" else None,  # may be given
+                "lower": low if counts and math.isfinite(low) else None,
+                "upper": high if counts and math.isfinite(high) else None,
                 "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
                 "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
                 "dose": it.said(given.dose[i]) if given and given.n[i] else None,

@@ -79,8 +79,8 @@ class Study(Live):
 
         The seed drives the order of assignments; it is drawn and recorded where none is given. `watch`: what an
         assumption watch does when it fires; all of them together do so wrongly with probability at most `watch_level`.
-        `plausible`: the range of effect and of harm outside of which a reading must be confirmed. `lift`: who may lift
-        a pause by a watch; by default another actor than the one whose reading fired it, where two are known.
+        `plausible`: ranges outside of which a reading must be confirmed, as in `{"harm": (0, 5)}`. `lift`: who may
+        lift a pause by a watch; by default another actor than the one whose reading fired it, where two are known.
         `blocks`: all subjects of an arm in a cohort are told as one, by their number and sums. `pipeline`: so many
         cohorts may be under way at once, all but the last of them waiting for effects alone.
         """
@@ -143,6 +143,7 @@ class Study(Live):
             return [a for a in awaiting(view) if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
+        """How every arm stands, by its bounds: a `Verdict` of one trial."""
         with self._lock:
             view = self.view
             return view.design.verdict(view.state)
@@ -163,6 +164,7 @@ class Study(Live):
                 return status(before, said) | {"holds": False}
 
     def log(self) -> list[Event]:
+        """Every event of the journal: number, time, actor, kind, data, reason, hash."""
         return list(self.journal.read(self.name))
 
     # Writing
@@ -350,6 +352,7 @@ class Study(Live):
 
     # What is worked out from it
     def certificate(self) -> Any:
+        """What was concluded, at which delta, under which assumptions: `.content`, `.to_html()`, `.to_json()`."""
         from .certificate import Certificate
 
         with self._lock:
@@ -373,6 +376,7 @@ class Study(Live):
         return sign(note, mine)
 
     def preview(self, **grids: Sequence[float]) -> list[dict[str, Any]]:
+        """What the open cohort would lead to, by its mean `harm` and `effect` in each arm (lists of numbers to try)."""
         from .ahead import preview
 
         with self._lock:
@@ -381,6 +385,7 @@ class Study(Live):
     def forecast(
         self, scenarios: Scenario | Sequence[Scenario], trials: int = 1000, seed: int = 0
     ) -> list[dict[str, Any]]:
+        """How many pulls are still to go and who would win, if these scenarios were the truth."""
         from .ahead import forecast
 
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 import textwrap
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Column, Table
+from rich.markup import escape
 from rich.text import Text
 
 from ..problem import SurefootError
+from ..tables import Fit
 from . import Study
+from .blocks import COLUMNS
 from .checker import DECODE
 from .journal import UNKNOWN
 from .text import shown
@@ -38,7 +40,8 @@ Reason = Annotated[str, typer.Option(help="Why; it goes into the journal.", show
 Effect = Annotated[float | None, typer.Option(help="The effect that was read.")]
 Harm = Annotated[float | None, typer.Option(help="The harm that was read.")]
 Dose = Annotated[str | None, typer.Option(help="The dose given, where it is not the one assigned.")]
-
+OF_BLOCK = {"n": "how many subjects came", "mean": "the mean, in place of the sum", "sd": "its standard deviation",
+            "squares": "the sum of squares, in place of the sd"}  # fmt: skip
 
 Run = TypeVar("Run", bound=Callable[..., None])
 
@@ -56,31 +59,31 @@ def writes(command: Run) -> Run:
     return run  # type: ignore[return-value]
 
 
+def of_blocks(command: Run) -> Run:
+    """With the options of a block: whatever can be told of one can be corrected, too."""
+    shape, more = inspect.signature(command, eval_str=True), list[inspect.Parameter]()
+    own = [p for p in shape.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for key in COLUMNS:
+        kind = Annotated[float | None, typer.Option(help=f"Of a block: {OF_BLOCK[key.split('_')[-1]]}.")]
+        more.append(inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
+    command.__signature__ = shape.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return command
+
+
 def say(text: Any, label: str = "", style: str = "yellow") -> None:
     """Print what people wrote as it stands: no markup in it means anything."""
     console.print(Text.assemble((f"{label} ", style) if label else "", shown(text)), highlight=False)
 
 
 def grid(*head: str) -> Callable[..., None]:
-    """A table whose cells are printed as they stand; called without a row it is shown. Only the last column is wrapped,
-    between words; where the others leave it no room, every row is a paragraph instead."""
-    rows: list[list[str]] = []
+    """A table whose cells are printed as they stand; called without a row it is shown, as it fits."""
+    rows: list[dict[str, str]] = []
 
     def row(*cells: Any) -> None:
         if cells:
-            rows.append([shown(cell) for cell in cells])
-            return
-        widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
-        room = console.width - sum(widths[:-1]) - 3 * len(head) - 1
-        words = max((cell_len(word) for line in rows for word in line[-1].split()), default=0)
-        if room < max(words, cell_len(head[-1]), min(widths[-1], 24)):
-            for line in rows:
-                paragraph(", ".join(f"{name} {cell}" for name, cell in zip(head, line, strict=True) if cell))
-            return
-        table = Table(*(Column(name, no_wrap=True) for name in head[:-1]), Column(head[-1], max_width=max(room, 1)))
-        for line in rows:
-            table.add_row(*map(Text, line))
-        console.print(table)
+            rows.append({key: escape(shown(cell)) for key, cell in zip(head, cells, strict=True)})
+        else:
+            console.print(Fit(rows or [dict.fromkeys(head, "")], keys=head[:1]), highlight=False)
 
     return row
 
@@ -91,9 +94,9 @@ def paragraph(text: str, indent: str = "  ") -> None:
     console.print(Text("\n".join(lines)), highlight=False, soft_wrap=True)
 
 
-def as_said(dose: Any) -> str:
-    """A dose, or the name of a level."""
-    return dose if isinstance(dose, str) else f"{dose:.6g}"
+def as_said(dose: Any, digits: int = 6) -> str:
+    """A dose, or the name of a level; nothing where there is none."""
+    return "" if dose is None else dose if isinstance(dose, str) else f"{dose:.{digits}g}"
 
 
 def as_dose(text: str | None) -> Any:

@@ -9,12 +9,13 @@ from typing import Any
 
 from ..problem import SurefootError
 from .blocks import possible
-from .checker import DECODE, Broken, Event, admit, broken_link, near, need
+from .checker import DECODE, Broken, Event, near, need
+from .checker import WRONG as BROKEN
 from .fold import View
 from .requests import reading
 from .watch import DIGEST
 
-WRONG = (SurefootError, ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
+WRONG = (SurefootError, *BROKEN)
 
 
 def check(
@@ -40,13 +41,12 @@ def check(
         at = max(at, upto, signed)
     except (Broken, SurefootError) as error:
         return report | {"message": str(error)}
-    view, broken = View(), broken_link(events)
-    for event in events[: broken[0] - 1 if broken else None]:
+    view = View()
+    for seq, event in enumerate(events, 1):
         try:
             follows(view, event)
         except WRONG as error:
-            broken = event.seq, f"event {event.seq} ({event.kind}) does not follow from those before it: {error}"
-            break
+            return report | {"event": seq, "message": f"event {seq} ({event.kind}) does not hold: {error}"}
         if content is not None and event.seq == upto:
             from .certificate import Certificate
 
@@ -56,9 +56,8 @@ def check(
             if page is not None and page != mine.to_html():
                 return report | {"message": "the page does not say what the certificate in it says"}
             report["compared"] = [*content, *(["the page"] if page is not None else [])]
-    if broken or not events:
-        seq, message = broken or (None, "there are no events")
-        return report | {"event": seq, "message": message}
+    if not events:
+        return report | {"message": "there are no events"}
     if view.trouble:
         return report | {"message": f"this surefoot does not come to what was published: {view.trouble}"}
     since = Counter(event.kind for event in events[at:]) if at else Counter()
@@ -74,7 +73,7 @@ def follows(view: View, event: Event) -> None:
         blocks = view.setup.get("blocks")
         for key, value in ((key, data[key]) for key in ("effect", "harm") if key in data):
             if blocks:
-                n, noise = int(data.get("n") or view.block[data["id"]]["n"]), view.problem.noises[key == "harm"]
+                n, noise = int(data.get("n") or view.reading(data["id"])["n"]), view.problem.noises[key == "harm"]
                 need(near(possible(key, noise, value, n), value), key, "is not such a sum")
             else:
                 reading(view, key, value)
@@ -93,7 +92,7 @@ def follows(view: View, event: Event) -> None:
             raise Broken(f"what follows by the evidence is {due[0]} {due[1]}")
         if due and due[0] == "opened" and view.staged and not close(due[1], data):
             raise Broken(f"the stage asks for {due[1]}")
-    admit(view, event, data)
+    view.take(event, data)
 
 
 def close(a: Any, b: Any) -> bool:

@@ -119,10 +119,11 @@ class Watches:
     def _take_blocks(self, record: Record, given: Given) -> None:
         """Blocks of a cohort, once all of them are in: their sums, and their squares where they were told. Who came
         first is not known, so that no drift is seen."""
+        other = record.told["dose"]  # where that was not the one assigned
         for subject, arm in given.subjects() if given.closed else ():
-            if subject in record.gone or subject in record.other or not record.complete(subject):
+            if subject in record.gone or other[subject] == other[subject] or not record.complete(subject):
                 continue
-            dose, block = given.dose[arm], record.block[subject]
+            dose, block = given.dose[arm], record.reading(subject)
             band = int(np.searchsorted(self.edges[arm], dose))
             for r, values in enumerate((record.effect, record.harm)):
                 self.bands[arm][r][band] = self.bands[arm][r][band].plus(Sums.of(block["n"], dose, values[subject]))
@@ -133,7 +134,7 @@ class Watches:
             self.touched.add(arm)
 
     def _advance(self, record: Record, given: Given, arm: int, r: int, values: Any) -> None:
-        subjects, old, gone = self._subjects(given)[arm], int(self.at[arm, r]), record.gone
+        subjects, old, gone, other = self._subjects(given)[arm], int(self.at[arm, r]), record.gone, record.told["dose"]
         n, new = len(subjects), old
         while new < n and (given.closed or values[subjects[new]] == values[subjects[new]] or subjects[new] in gone):
             new += 1
@@ -149,7 +150,7 @@ class Watches:
 
         def read(begin: int, end: int) -> Any:
             """Not those who dropped out or had another dose."""
-            found = [math.nan if s in gone or s in record.other else values[s] for s in subjects[begin:end]]
+            found = [math.nan if s in gone or other[s] == other[s] else values[s] for s in subjects[begin:end]]
             return np.array(found)
 
         fresh = read(old, new)
@@ -176,9 +177,9 @@ class Watches:
 
     def _look_past(self, record: Record, subjects: Sequence[int], arm: int, band: int, dose: float, low: float) -> None:
         """Harms after one that is missing, which is taken at its lowest, if few are."""
-        harm, seen, missing, extra = record.harm, list[float](), 0, 0
+        harm, other, seen, missing, extra = record.harm, record.told["dose"], list[float](), 0, 0
         for s in subjects:
-            if s in record.gone or s in record.other:
+            if s in record.gone or other[s] == other[s]:
                 continue
             if harm[s] == harm[s]:
                 seen += [low] * extra + [harm[s]]

@@ -101,6 +101,8 @@ def show(found: dict[str, Any]) -> Any:
     from ..tables import Fit
 
     def cell(x: Any) -> str:
+        if isinstance(x, float) and not math.isfinite(x):
+            return "none"
         return f"{x:,.4g}" if isinstance(x, (int, float)) else "" if isinstance(x, dict) else str(x)
 
     bounds = []
@@ -111,4 +113,4 @@ def show(found: dict[str, Any]) -> Any:
     names = [key for key in found["arms"][0] if any(not isinstance(arm[key], dict) for arm in found["arms"])]
     arms = [{name.replace("_", " "): cell(arm[name]) for name in names} for arm in found["arms"]]
     title = f"{found['scenario']}: best is {found['best']}, delta {found['delta']:g}"
-    return Group(Fit(bounds, title), Fit(arms))
+    return Group(Fit(bounds, title), Fit(arms, keys=("name",)))

@@ -8,7 +8,7 @@ try:
 except ImportError as error:
     from ..problem import SurefootError
 
-    raise SurefootError("the page needs more than the core: pip install surefoot[web]") from error
+    raise SurefootError("the page needs more than the core: pip install 'surefoot[web]'") from error
 
 from .app import create_app, demonstrate, serve
 

@@ -10,6 +10,7 @@ import hashlib
 import secrets
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,7 @@ class Access:
         if journal.engine is None:
             raise SurefootError(f"the page keeps accounts in SQLite or PostgreSQL beside the studies; got {url}")
         self.engine = sa.create_engine(journal.engine.url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        weakref.finalize(self, self.engine.dispose)
         if self.engine.name == "sqlite":
             sa.event.listen(self.engine, "connect", lambda c, _: c.execute("PRAGMA busy_timeout = 60000"))
         _tables.create_all(self.engine)

@@ -115,15 +115,15 @@ def grouped(rows: list[dict[str, Any]], most: int = 8) -> list[dict[str, Any]]:
     return out
 
 
-def harm_at(problem: Problem, arm: int, certified: float, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Harm at the certified dose, as read: along the line through 0, or at the highest dose given that is not above."""
+def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Harm at the safe dose, as read: along the line through 0, or at the highest dose given that is not above."""
     if problem.shape == "linear":
         square = sum(r["n"] * r["dose"] ** 2 for r in rows)
-        if not square or not math.isfinite(certified):
+        if not square or not math.isfinite(safe):
             return None
         slope = sum(r["n"] * r["dose"] * r["harm"] for r in rows) / square
-        return {"value": slope * certified, "n": sum(r["n"] for r in rows), "how": "by the line through its readings"}
-    below = [r for r in rows if r["dose"] <= certified + 1e-9 * (1 + abs(certified))]
+        return {"value": slope * safe, "n": sum(r["n"] for r in rows), "how": "by the line through its readings"}
+    below = [r for r in rows if r["dose"] <= safe + 1e-9 * (1 + abs(safe))]
     if not below:
         return None
     label = said(problem.arms[arm], below[-1]["dose"])
@@ -146,7 +146,7 @@ def board(view: View) -> dict[str, Any]:
                 "arm": it.name,
                 "standing": standing,
                 "words": STANDING[standing],
-                "certified": said(it, safe) if math.isfinite(safe) else "none",
+                "shown": said(it, safe) if math.isfinite(safe) and standing != "stopped" else "none",
                 "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
                 "safe": safe,
                 "harm": harm_at(p, i, safe, at[i]),
@@ -223,7 +223,7 @@ def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
 
 
 def story(view: View) -> list[dict[str, Any]]:
-    """By arm, at up to POINTS moments: subjects so far, dose given, certified dose, bounds on the value."""
+    """By arm, at up to POINTS moments: subjects so far, dose given, safe dose, bounds on the value."""
     closed = [given for given in view.cohorts if given.closed]
     if not closed:
         return []
@@ -285,7 +285,7 @@ def since(view: View, seq: int) -> list[dict[str, Any]]:
         was, is_ = (STANDING[STANDINGS[int(v.standing[0, i])]] for v in (then, now))
         a, b = (said(it, float(v.safe[0, i])) for v in (then, now))
         changes = [f"{was} → {is_}"] if was != is_ else []
-        changes += [f"certified dose {a} → {b}"] if a != b else []
+        changes += [f"safe dose {a} → {b}"] if a != b else []
         if changes:
             rows.append({"arm": it.name, "changes": changes})
     return rows

@@ -139,15 +139,15 @@ def _span(values: Sequence[float], at_least: Sequence[float] = ()) -> tuple[floa
 
 
 def dose_picture(board: dict[str, Any]) -> Markup:
-    """Mean harm and mean effect by dose, one colour an arm; the limit; the certified dose of each as a tick."""
+    """Mean harm and mean effect by dose, one colour an arm; the limit; the safe dose of each as a tick."""
     shown = [board["arms"][s["index"]] | {"index": s["index"]} for s in board["story"]] or [
         a | {"index": i} for i, a in enumerate(board["arms"][:12])
     ]
     points = [p for a in shown for p in a["points"]]
     labels = next((a["labels"] for a in shown if a["labels"]), None)
     ends = [a["max"] for a in shown if a["max"] is not None] if labels else []
-    certified = [a["safe"] for a in shown if math.isfinite(a["safe"])]
-    x = _span([p["dose"] for p in points], [*certified, *ends])
+    safe = [a["safe"] for a in shown if math.isfinite(a["safe"])]
+    x = _span([p["dose"] for p in points], [*safe, *ends])
     out = []
     for key in ("harm", "effect"):
         y = _span([p[key] for p in points], [board["limit"], board["ceiling"], 0.0] if key == "harm" else [])
@@ -171,7 +171,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                 x0, y0 = axes.at(a["safe"], y[0])
                 axes.add(
                     f'<path class="tick-mark {colour}" d="M{n(x0)} {n(y0)}l-4 7h8z">'
-                    f"<title>{escape(a['arm'])}: certified up to {escape(a['certified'])}</title></path>"
+                    f"<title>{escape(a['arm'])}: shown to be safe up to {escape(a['shown'])}</title></path>"
                 )
         out.append(axes)
     words = f"by dose for {len(shown)} arms; the limit of harm is {number(board['limit'])}"
@@ -185,7 +185,7 @@ def two_panels(axes: Sequence[Axes], *words: str) -> Markup:
 
 
 def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
-    """One arm over time: doses given and the certified dose above, bounds on its value below."""
+    """One arm over time: doses given and the safe dose above, bounds on its value below."""
     top = Axes((46, 14, 204, 74), (0, ends["subjects"]), ends["dose"])
     low = Axes((46, 104, 204, 74), (0, ends["subjects"]), ends["value"])
     top.grid(x_name="" if ends["known"] else "subjects", y_labels=arm["labels"])
@@ -204,7 +204,7 @@ def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
     for axes in drawn:
         if arm["out"] is not None:
             axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
-    words = f"{arm['arm']}: doses given, certified dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
+    words = f"{arm['arm']}: doses given, safe dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
     return svg(256, 212 if ends["known"] else 124, words, *drawn, kind="chart story")
 
 

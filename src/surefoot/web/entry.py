@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from ..problem import SurefootError
 from ..study import Study
+from ..study.blocks import COLUMNS
 from ..study.text import table
 from . import gate
 from .access import ENTRY
@@ -69,18 +70,19 @@ def _enter(ask: Ask, study: Study, site: str | None, page: int = 1, status: int 
             "binary": [noise.binary for noise in view.problem.noises],
             "sites": sorted(set(view.reserved.values())),
             "tag": view.tag,
+            "blocks": view.setup.get("blocks"),
         }
     )
     show = {"checked": None, "text": "", "wrong": "", "paste_open": False} | more
     return ask.site.render(
         ask, "enter.html", status, study=study.name, tab="enter", rows=[_row(a) for a in rows[first : first + ROWS]],
         due=[_row(a) for a in due[:ROWS]], due_more=max(len(due) - ROWS, 0), desk=site, facts=facts, page=page,
-        more=len(rows) > first + ROWS, trouble=trouble, row_error=None, **show,
+        more=len(rows) > first + ROWS, blocks=facts["blocks"], trouble=trouble, row_error=None, **show,
     )  # fmt: skip
 
 
 def _row(a: Any) -> dict[str, Any]:
-    return {"id": a.id, "arm": a.arm, "dose": a.dose}
+    return {"id": a.id, "arm": a.arm, "dose": a.dose, "n": a.n}
 
 
 @router.post("/study/{part}/take")
@@ -108,21 +110,21 @@ def tell(part: str, ask: Ask = needs(*ENTER)) -> Response:
     study, f = ask.site.hub.study(part), ask
     id, key = f.field("id") or "", f.field("key")
     try:
-        given = {"effect": f.number("effect"), "harm": f.number("harm"), "dose": f.number("dose")}
+        given = {k: f.number(k) for k in ("effect", "harm", "dose", *COLUMNS)}
         more = {"key": key, "confirm": f.field("confirm"), "actor": ask.me.actor}
         if ask.me.role == ENTRY:
             study.desk(ask.me.desk, actor=ask.me.actor).check(id)
         study.tell(id, **given, **more)
     except SurefootError as error:
         row = {"id": id, "arm": f.field("arm") or "", "dose": f.field("assigned") or "", "key": key}
-        row |= {k: f.fields.get(k, "") for k in ("effect", "harm", "confirm", "given")} | {
-            "other": f.fields.get("dose", "")
-        }
+        row |= {k: f.fields.get(k, "") for k in ("effect", "harm", "confirm", "given", *COLUMNS)}
+        row |= {"other": f.fields.get("dose", "")}
         if not ask.htmx:
             raise
         return ask.site.render(
-            ask, "row.html", 422, row=row, study=study.name, row_error=str(error), late=bool(f.field("due"))
-        )
+            ask, "row.html", 422, row=row, study=study.name, row_error=str(error), late=bool(f.field("due")),
+            blocks=f.field("blocks"),
+        )  # fmt: skip
     ask.site.hub.heads.pop(study.name, None)
     said = "harm told, effect due" if given["effect"] is None and not f.field("due") else "told"
     if ask.htmx:
@@ -208,8 +210,10 @@ def change_page(part: str, ask: Ask = needs(*CHANGE), id: str = "") -> Response:
 
 
 def _change(ask: Ask, study: Study, status: int = 200, **more: Any) -> Response:
-    standing, dropped = study.look(lambda view: (view.standing, "open" in view.gone.values()))
-    show = {"wrong": "", "id": "", "f": {}} | more
+    standing, dropped, blocks = study.look(
+        lambda view: (view.standing, "open" in view.gone.values(), view.setup.get("blocks"))
+    )
+    show: dict[str, Any] = {"wrong": "", "id": "", "f": {}, "blocks": blocks} | more
     return ask.site.render(
         ask, "change.html", status, study=study.name, tab="change", standing=standing, dropped=dropped, **show
     )
@@ -245,7 +249,7 @@ def _arguments(ask: Ask, command: str) -> dict[str, Any]:
     if not why.strip():
         raise SurefootError("a reason is needed: it goes into the journal")
     if command == "correct":
-        new = {k: ask.number(k) for k in ("effect", "harm", "dose")}
+        new = {k: ask.number(k) for k in ("effect", "harm", "dose", *COLUMNS)}
         return {"id": ask.field("id") or "", **new, "reason": why, "confirm": ask.field("confirm") is not None}
     if command == "void":
         return {"id": ask.field("id") or "", "reason": why}

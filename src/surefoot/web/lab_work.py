@@ -217,12 +217,14 @@ def characteristics(
     problem, scenarios = read(text)
     _check(scenarios, designs, trials)
     cells = [(one, name, most) for one in scenarios for name in designs for most in budgets]
-    rows = []
+    rows, notes = [], dict[str, None]()
     for k, (one, name, most) in enumerate(cells):
         say(k / len(cells), f"{one.name}, {name}: {k} of {len(cells)}")
         capped = problem if most is None else problem.but(budget=most)
-        rows.append(brief(Characteristics(play(capped, one, named(name), trials, seed, progress=False))))
-    return {"rows": rows, "trials": trials, "seed": seed}
+        table = Characteristics(play(capped, one, named(name), trials, seed, progress=False))
+        rows.append(brief(table))
+        notes |= dict.fromkeys(table.notes)
+    return {"rows": rows, "trials": trials, "seed": seed, "notes": list(notes)}
 
 
 def report(say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None], seed: int = 0) -> Any:

@@ -17,6 +17,9 @@ class Blocks(MonotonicPolicy):
     """What surefoot-monotonic would do next, in whole blocks of `each` pulls: a ward, a plate, a day.
 
     It stands on our evidence, so it is safe and right as it is, and may run live studies; only slower.
+
+    when: Subjects come in groups of one size.
+    each: pulls of a block
     """
 
     name: ClassVar[str] = "blocks"
@@ -37,8 +40,11 @@ class Sums(State):
 
 @dataclass(frozen=True)
 class SameForAll(Design[Sums]):
-    """Every arm so often at its start dose, then the one that did best: a design with no theorem, for simulations.
-    each: pulls of every arm."""
+    """Every arm so often at its start dose, then the one that did best: a design with no theorem.
+
+    when: Never; to see how a design is made.
+    each: pulls of every arm
+    """
 
     each: int = 100
 

@@ -1,4 +1,4 @@
-"""Write the table route x role into the documents: `python -m surefoot.web.table docs/page.md`."""
+"""Write the table route x role into the documents: `python tools/routes.py docs/page.md`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .app import create_app, table_markdown
+from surefoot.web.app import create_app, table_markdown
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
