@@ -185,6 +185,17 @@ def test_ends_without_a_runaway_tail(name: str) -> None:
     assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
 
 
+def test_no_rival_is_left_at_a_level_under_the_limit() -> None:
+    """Where it should be over the limit lies between two levels: at the lower one it tells nothing, and had no end."""
+    arms = tuple(Arm(name, 0.0, 1.0, levels=tuple(k / 20 for k in range(21))) for name in "ab")
+    problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1, budget=200)
+    scenario = Scenario((Linear(0.3, 0.03), Linear(0.3)), (Linear(0.72), Linear(0.73)))
+    for state, _, _, _ in play(DESIGN, problem, scenario, trials=2):
+        now, crossing = DESIGN.policy.now(state), state.memory.guess.crossing
+        given = now.rival & (np.floor(20 * crossing + 1) / 20 <= state.base) & (crossing < 1)
+        assert np.all(~given | (now.dose > crossing - 1e-9))
+
+
 def test_an_estimate_that_went_to_and_fro_holds_no_leader_back() -> None:
     problem, scenario = case("random-monotonic", instance=126, budget=300_000)
     result = simulate(problem, scenario, DESIGN, 10, seed=5)

@@ -188,6 +188,7 @@ class State(Verdict):
 
     found: Array  # index into ENDINGS, 0 while no winner is known
     memory: Any = None  # of a policy; a dataclass of arrays
+    floor: Any = None  # of what it is put on (`compose.Floor`), likewise
     readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
 
 

@@ -71,6 +71,27 @@ class Evidence(ABC, Generic[E]):
         return None
 
 
+class Floor(ABC, Generic[E]):
+    """What a policy's choices are put on so that a study ends: some cohorts are forced, and stakes have caps. Its own
+    memory is `state.floor`."""
+
+    @abstractmethod
+    def begin(self, state: E) -> Any:
+        """The memory before the first cohort."""
+
+    @abstractmethod
+    def visit(self, state: E, dose: Array, n: Array) -> tuple[Array, Array]:
+        """Doses and numbers of pulls, forced ones where they are due."""
+
+    @abstractmethod
+    def stakes(self, state: E, cohort: Cohort, own: Array) -> Array:
+        """The stakes of a cohort, given the policy's own."""
+
+    @abstractmethod
+    def remember(self, state: E, cohort: Cohort, outcome: Outcome, before: E) -> Any:
+        """The memory after a cohort; `state` has its readings, `before` has not."""
+
+
 class Policy(ABC, Generic[E]):
     """What to do next. `state` is the evidence, with the policy's own memory as `state.memory`.
 
@@ -94,6 +115,7 @@ class Policy(ABC, Generic[E]):
     name: ClassVar[str]  # to be registered under
     on: ClassVar[str]  # the name of the design whose evidence it chooses on
     draws: ClassVar[int] = 0  # uniform draws it wants at every choice
+    floor: ClassVar[Any] = None  # a `Floor`, where studies shall end whatever is chosen
     portable: ClassVar[bool] = True  # runs on any array-API namespace, not on NumPy alone
 
     def __init_subclass__(cls, **how: Any) -> None:
@@ -171,21 +193,27 @@ class Composed(Design[E]):
     def begin(self, problem: Problem, trials: int, xp: Any) -> E:
         inside, readings = begin(problem, trials, xp)
         state: E = replace(self.evidence.begin(inside, trials, xp), readings=readings)
-        return replace(state, memory=self.policy.begin(state))
+        floor = self.policy.floor
+        return replace(state, memory=self.policy.begin(state), floor=floor and floor.begin(state))
 
     def plan(self, state: E, u: Array) -> Cohort:
         xp, p = array_namespace(state.pulls), state.problem
         cohort = self.policy.choose(state, u)
-        dose = round_down(p, xp.clip(cohort.dose, like(cohort.dose, p.starts), self.evidence.certified(state)))
         may = state.standing == ACTIVE
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
-        n = xp.where(idle & may, 1, n)
+        n, dose, floor = xp.where(idle & may, 1, n), cohort.dose, self.policy.floor
+        if floor is not None:
+            dose, n = floor.visit(state, dose, n)
+        dose = round_down(p, xp.clip(dose, like(dose, p.starts), self.evidence.certified(state)))
         n = n if state.readings is None else state.readings.enough(n)
         before = xp.cumulative_sum(n, axis=1) - n
         left = p.budget - state.pulls[:, None] - before
-        cohort = replace(cohort, dose=dose, n=xp.clip(n, xp.zeros_like(n), xp.maximum(left, xp.zeros_like(n))))
-        return cohort if cohort.stakes is not None else replace(cohort, stakes=self.policy.stakes(state, cohort))
+        n = xp.clip(n, xp.zeros_like(n), xp.maximum(left, xp.zeros_like(n)))
+        cohort, own = Cohort(dose, n), cohort.stakes
+        if own is None:
+            own = self.policy.stakes(state, cohort)
+        return replace(cohort, stakes=own if floor is None else floor.stakes(state, cohort, own))
 
     def learn(self, state: E, cohort: Cohort, outcome: Outcome) -> E:
         if cohort.stakes is None:  # nothing was staked on these readings
@@ -196,6 +224,8 @@ class Composed(Design[E]):
             readings, outcome = state.readings.learn(outcome), state.readings.inside(outcome)
             state = replace(state, readings=readings)
         new: E = self.evidence.learn(state, cohort, outcome)
+        if self.policy.floor is not None:
+            new = replace(new, floor=self.policy.floor.remember(new, cohort, outcome, state))
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 
     def verdict(self, state: E) -> Verdict:

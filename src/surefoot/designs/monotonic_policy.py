@@ -21,7 +21,8 @@ from .compose import Policy
 from .monotonic_cells import ABOVE, BELOW, OVER, UNDER, down, table, up
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, goal_of
-from .settle import round_down, wanted
+from .monotonic_floor import MonotonicFloor
+from .settle import level_above, round_down, wanted
 
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
@@ -71,6 +72,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     """
 
     on: ClassVar[str] = "surefoot-monotonic"
+    floor: ClassVar[MonotonicFloor] = MonotonicFloor()
 
     growth: float = 0.07
     cohort: int = 1
@@ -88,7 +90,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return Memory(known, place, guess(state.problem, known, place))
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> Memory:
-        xp, m, came = array_namespace(state.base), state.memory, outcome.n > 0
+        xp, m = array_namespace(state.base), state.memory
+        came = (outcome.n > 0) & ~state.floor.forced[:, None]  # visits are made for themselves
         if not bool(xp.any(came)):
             return Memory(m.known, m.place, m.guess)
         leads = cohort.stakes[..., -1] > 0
@@ -148,10 +151,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     def refine(self, s: MonotonicState, width: float) -> Array:
         """Of the winner: near where harm seems to reach the limit, on the side where less is shown."""
         xp, p, cross = array_namespace(s.base), s.problem, s.memory.guess.crossing
-        above = cross + NARROW * width
-        if p.levels is not None:
-            levels = like(cross, p.levels)
-            above = xp.maximum(above, xp.min(xp.where(levels > cross[..., None], levels, xp.inf), axis=-1))
+        above = xp.maximum(cross + NARROW * width, level_above(p, cross))
         dose = xp.where(s.unsafe - cross > cross - s.safe, above, cross - NARROW * width)
         M = like(dose, p.largest)
         return round_down(p, xp.clip(xp.where(cross >= M, M, dose), like(dose, p.starts), s.base))
@@ -195,7 +195,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         up = xp.where(g.crossing >= s.base, M, up)  # all that can be given is below the limit
         down = xp.minimum(xp.maximum(meet, g.crossing), 0.5 * (place + xp.minimum(g.crossing, place)))
         target = xp.where((h < 0.5 * e) & ~there, up, xp.where(e < 0.5 * h, down, place))
-        return xp.minimum(target, M)
+        # rounded down, a target just over the limit would be a level under it, which tells nothing of a rival
+        return xp.minimum(xp.maximum(target, level_above(p, g.crossing)), M)
 
     def under(self, s: MonotonicState, x: Array) -> Array:
         """Of the leader: where it is as far under the limit as its effect is above x; and with more pulls there than

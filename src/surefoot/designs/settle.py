@@ -100,3 +100,13 @@ def level_below(problem: Problem, dose: Array) -> Array:
     levels = like(dose, problem.levels)
     below = xp.max(xp.where(levels < dose[..., None], levels, -xp.inf), axis=-1)
     return xp.where(xp.isinf(levels[:, 0]), dose, below)
+
+
+def level_above(problem: Problem, dose: Array) -> Array:
+    """The least level above a dose, infinite where there is none; minus infinity for arms without levels."""
+    xp = array_namespace(dose)
+    if problem.levels is None:
+        return xp.full_like(dose, -xp.inf)
+    levels = like(dose, problem.levels)
+    above = xp.min(xp.where(levels > dose[..., None], levels, xp.inf), axis=-1)
+    return xp.where(xp.isinf(levels[:, 0]), -xp.inf, above)
