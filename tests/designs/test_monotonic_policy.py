@@ -191,7 +191,7 @@ def test_no_rival_is_left_at_a_level_under_the_limit() -> None:
     problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1, budget=200)
     scenario = Scenario((Linear(0.3, 0.03), Linear(0.3)), (Linear(0.72), Linear(0.73)))
     for state, _, _, _ in play(DESIGN, problem, scenario, trials=2):
-        now, crossing = DESIGN.policy.now(state), state.memory.guess.crossing
+        now, crossing = MonotonicPolicy().now(state), state.memory.guess.crossing
         given = now.rival & (np.floor(20 * crossing + 1) / 20 <= state.base) & (crossing < 1)
         assert np.all(~given | (now.dose > crossing - 1e-9))
 
