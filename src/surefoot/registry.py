@@ -107,7 +107,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self.known or name in self.offered()
+        return isinstance(name, str) and (name in self.known or name in self.offered())
 
     def items(self) -> Any:
         """Those that can be used; what a package offers and cannot be loaded is left out, with a warning."""

@@ -197,7 +197,7 @@ def test_it_runs_on_the_letter_of_the_standard() -> None:
         two = design.tell(two, design.ask(two), Outcome(*(xp.asarray(x) for x in (cohort.n, effect, harm))))
     advice, again = design.recommendation(one), design.recommendation(two)
     np.testing.assert_array_equal(advice.arm, np.asarray(again.arm))
-    for key in ("p", "dose", "effect", "harm", "certified"):
+    for key in ("p", "dose", "effect", "harm", "safe"):
         np.testing.assert_allclose(getattr(advice, key), np.asarray(getattr(again, key)))
 
 

@@ -148,7 +148,7 @@ def test_few_points_of_many_doses_and_what_has_changed_since(tmp_path: Path) -> 
     view = play(tmp_path / "x.db", "x", "paper-linear", 2).view
     assert since(view, view.seq) == []
     changed = {row["arm"]: row["changes"] for row in since(view, 1)}
-    assert "→" in changed["arm 2"][0] and "certified dose 0.1 → " in changed["arm 1"][0], changed
+    assert "→" in changed["arm 2"][0] and "safe dose 0.1 → " in changed["arm 1"][0], changed
 
 
 def test_pictures_of_little() -> None:

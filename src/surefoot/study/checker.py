@@ -737,7 +737,8 @@ class Theorem:
 
     def __init__(self, problem: Data, options: Data):
         noise, self.d, self.problem = problem["noise"], len(problem["arms"]), fields(problem, PROBLEM)
-        need(problem["shape"] == self.shape and problem["delta"] < 1, "the theorem is not about such a problem")
+        need(problem["shape"] == self.shape, f"the theorem is about problems of the shape {self.shape!r}")
+        need(problem["delta"] < 1, "the theorem is about a delta below 1")
         self.kinds = [Kind(noise.get(key, noise), self.d, self.UNITS) for key in READINGS]
         need("kind" in noise or noise.keys() == set(READINGS), "there is noise that nobody reads")
         self.effect, self.harm = self.kinds
