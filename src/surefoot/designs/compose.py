@@ -202,7 +202,7 @@ class Composed(Design[E]):
         may = state.standing == ACTIVE
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
-        n, dose, floor = xp.where(idle & may, 1, n), cohort.dose, self.policy.floor
+        n, dose, floor = xp.where(idle & may, 1, n), cohort.dose, None if state.floor is None else self.policy.floor
         if floor is not None:
             dose, n = floor.visit(state, dose, n)
         dose = round_down(p, xp.clip(dose, like(dose, p.starts), self.evidence.certified(state)))
@@ -224,7 +224,7 @@ class Composed(Design[E]):
             readings, outcome = state.readings.learn(outcome), state.readings.inside(outcome)
             state = replace(state, readings=readings)
         new: E = self.evidence.learn(state, cohort, outcome)
-        if self.policy.floor is not None:
+        if state.floor is not None:
             new = replace(new, floor=self.policy.floor.remember(new, cohort, outcome, state))
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 

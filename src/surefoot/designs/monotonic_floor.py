@@ -19,6 +19,7 @@ from typing import NamedTuple
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, floats, like, pick
+from ..noise import Unknown
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .compose import Floor
@@ -62,8 +63,11 @@ class Bounds(NamedTuple):
 
 
 class MonotonicFloor(Floor[MonotonicState]):
-    def begin(self, state: MonotonicState) -> Visits:
+    def begin(self, state: MonotonicState) -> Visits | None:
+        """None where a sigma is not known: in units of a guess its caps would hold the policy back."""
         xp, base = array_namespace(state.base), state.base
+        if any(isinstance(noise, Unknown) for noise in state.problem.noises):
+            return None
         seen = xp.zeros((*base.shape, MORE, 4), dtype=xp.float64, device=device(base))
         return Visits(seen, xp.zeros_like(state.pulls), xp.zeros_like(state.pulls), state.pulls < 0)
 

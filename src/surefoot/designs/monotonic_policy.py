@@ -90,8 +90,9 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return Memory(known, place, guess(state.problem, known, place))
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome) -> Memory:
-        xp, m = array_namespace(state.base), state.memory
-        came = (outcome.n > 0) & ~state.floor.forced[:, None]  # visits are made for themselves
+        xp, m, came = array_namespace(state.base), state.memory, outcome.n > 0
+        if state.floor is not None:  # visits are made for themselves
+            came = came & ~state.floor.forced[:, None]
         if not bool(xp.any(came)):
             return Memory(m.known, m.place, m.guess)
         leads = cohort.stakes[..., -1] > 0
