@@ -143,10 +143,10 @@ def clip(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def blocks(x: Array) -> list[slice]:
+def blocks(x: Array, size: int = BLOCK) -> list[slice]:
     """The parts of x's first axis to be worked on together: all of it on a device."""
     many = x.shape[0]
-    size = BLOCK if isinstance(x, np.ndarray) else max(many, 1)
+    size = max(size if isinstance(x, np.ndarray) else many, 1)
     return [slice(i, i + size) for i in range(0, many, size)]
 
 

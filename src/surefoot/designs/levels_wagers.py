@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import is_numpy_array
-
-from ..arrays import Array, Chosen, array_namespace, device, like, put, rows
+from ..arrays import Array, Chosen, array_namespace, blocks, device, like, put, rows
 from ..bounds import Mixture, atoms, log_sum
 from ..noise import Noise, Unknown
 
@@ -163,10 +161,9 @@ def ends(
     """Of these arms, the least over b: at x, and of the tangents there at both ends of the cell. On a processor in
     blocks that its cache can hold."""
     xp, found = array_namespace(x), []
-    block = max(1, ROOM // (t.high.shape[-1] * x.shape[-1]) if is_numpy_array(x) else pairs.count)
     off = None if half is None else half[:, None, :] + 0.0 * x
-    for first in range(0, pairs.count, block):
-        index = pairs.index[first : first + block]
+    for part in blocks(pairs.index, ROOM // (t.high.shape[-1] * x.shape[-1])):
+        index = pairs.index[part]
 
         def cut(z: Array, index: Array = index) -> Array:
             return xp.take(xp.reshape(z, (-1, z.shape[-1])), index, axis=0)

@@ -235,8 +235,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         xp, p, g, place = array_namespace(x), s.problem, s.memory.guess, s.memory.place
         largest, (last, over) = like(x, p.largest), beside(s)
         low = xp.maximum(round_down(p, target), like(x, p.starts))
-        below = (x - g.effect[..., HIGH] - g.gain[..., HIGH] * (y - place[..., HIGH]) for y in (over, last))
-        hard = next(below) < 0.5 * next(below)
+        at_over, at_last = (x - g.effect[..., HIGH] - g.gain[..., HIGH] * (y - place[..., HIGH]) for y in (over, last))
+        hard = at_over < 0.5 * at_last
         shown = s.total[..., OVER] >= goal_of(p) + SPARE
         rival = xp.where(g.crossing >= largest, target, xp.where(shown & hard, last, xp.maximum(target, over)))
         above = g.effect[..., LOW] + g.gain[..., LOW] * (low - place[..., LOW]) > x
@@ -315,8 +315,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
 def beside(s: MonotonicState) -> tuple[Array, Array]:
     """The levels below and above where harm seems to reach the limit; above all of them, the largest."""
     xp, p, cross = array_namespace(s.base), s.problem, s.memory.guess.crossing
-    levels = like(cross, p.levels)
-    over = xp.min(xp.where(levels > cross[..., None], levels, xp.inf), axis=-1)
+    over = level_above(p, cross)
     return round_down(p, cross), xp.where(xp.isfinite(over), over, like(cross, p.largest))
 
 
