@@ -143,8 +143,7 @@ class Guard:
         if words := self.refusal(scope["method"], scope["path"], headers):
             from .app import denied
 
-            if words[0] == 413:
-                await _heard_out(receive)
+            await _heard_out(receive)
             await denied(scope, *words, connection="close")(scope, receive, answer)
             return
         await self.app(scope, limited, answer)
@@ -169,7 +168,7 @@ class Guard:
 
 
 async def _heard_out(receive: Any) -> None:
-    """A body that is too large is let come for a while: who is cut off while sending never reads why."""
+    """A body that is refused is let come for a while: who is cut off while sending never reads why."""
     seen, more = 0, True
     with suppress(TimeoutError):
         async with asyncio.timeout(5):
