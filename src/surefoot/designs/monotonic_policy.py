@@ -18,9 +18,9 @@ from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick,
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
-from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, table, up
+from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, table, up
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
-from .monotonic_evidence import MonotonicState, goal_of, unbet
+from .monotonic_evidence import MonotonicState, unbet
 from .monotonic_floor import MonotonicFloor
 from .settle import level_above, round_down, wanted
 
@@ -32,7 +32,6 @@ MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as m
 # passing error must not outweigh all later ones
 RISK = 2.0, 4.0  # and on harm; half of it once bets on the arm's harm have lost so many: guesses that are always a bit
 # off must not lose more than can be won back
-SPARE = 1.0  # nats more than enough, before it counts as shown that a level is over the limit
 PLENTY = 100.0  # squared errors by which the leader may be seen to be under the limit before it is pulled nearer to it
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
@@ -183,7 +182,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
         own = own if p.levels is None else xp.maximum(own, self.pair(s, x + far))
         own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
-        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW))
+        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, now.dose))
         ratio = (xp.maximum(xp.minimum(h, e - x / sy), xp.zeros_like(x)) / own) ** 2
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3 + 0.0 * x), 0.0), axis=1, keepdims=True)
 
@@ -226,17 +225,24 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return end if s.problem.levels is None else end | (dose == beside(s)[0])
 
     def on_levels(self, s: MonotonicState, target: Array, x: Array, leads: Array) -> Array:
-        """Nothing is told between two levels. The leader is told at the target or at the last level under the limit,
-        a rival at the target or, once the next is shown to be over the limit, there: whichever is better."""
+        """Nothing is told between two levels. The leader is told at one beside its target or at the last under the
+        limit; a rival at one beside its target or at that last one and the next by turns: wherever it tells most."""
         xp, p, (last, over) = array_namespace(x), s.problem, beside(s)
-        low, high = xp.maximum(round_down(p, target), like(x, p.starts)), xp.maximum(target, over)
-        at_low, at_last = (xp.minimum(*self.margins(s, x, LOW, y)) for y in (low, last))
-        mine = xp.where(at_last > at_low, last, low)
+        mine, most = self.better(s, x, LOW, target, last)
+        mine = xp.where(xp.minimum(*self.margins(s, x, LOW, last)) > most, last, mine)
         x = x + (p.tolerance or 0.0)
-        at_high = xp.minimum(*self.margins(s, x, HIGH, xp.minimum(high, s.base)))
-        theirs = xp.where(self.pair(s, x) > at_high, xp.where(shown(s), last, over), high)
+        theirs, most = self.better(s, x, HIGH, xp.maximum(target, over), s.base)
+        theirs = xp.where(self.pair(s, x) > most, xp.where(shown(s, x), last, over), theirs)
         theirs = xp.where(s.memory.guess.crossing >= like(x, p.largest), target, theirs)
         return xp.where(xp.isfinite(like(x, p.levels)[:, 0]), xp.where(leads, mine, theirs), target)
+
+    def better(self, s: MonotonicState, x: Array, which: int, target: Array, top: Array) -> tuple[Array, Array]:
+        """Of the target and the level above it, if that is not above the top, the one that tells more; and how much."""
+        xp, p = array_namespace(x), s.problem
+        above, low = level_above(p, target), xp.maximum(round_down(p, target), like(x, p.starts))
+        above = xp.where(above <= top, above, low)
+        up, here = (xp.minimum(*self.margins(s, x, which, y)) for y in (above, low))
+        return xp.where(up > here, above, target), xp.maximum(up, here)
 
     def pair(self, s: MonotonicState, x: Array) -> Array:
         """What a rival tells, in sigmas, where it is pulled at the last level under the limit and at the next: that the
@@ -245,9 +251,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         h, e = (xp.maximum(y, 0.0 * y) for y in self.margins(s, x, HIGH, over))
         f = self.margins(s, x, HIGH, last)[1]
         f = xp.maximum(f, 0.0 * f)
-        return xp.where(
-            shown(s), f, xp.where(e < h, h * f / xp.sqrt(xp.maximum(f**2 + h**2 - e**2, 1e-12 + 0.0 * f)), h)
-        )
+        return xp.where(e < h, h * f / xp.sqrt(xp.maximum(f**2 + h**2 - e**2, 1e-12 + 0.0 * f)), h)
 
     def margins(self, s: MonotonicState, x: Array, which: int, dose: Array | None = None) -> tuple[Array, Array]:
         """How far a rival's harm is over the limit and its effect below x, and the leader's the other way round, in
@@ -331,10 +335,12 @@ def beside(s: MonotonicState) -> tuple[Array, Array]:
     return round_down(p, cross), xp.minimum(level_above(p, cross), like(cross, p.largest))
 
 
-def shown(s: MonotonicState) -> Array:
-    """Whether the level above where harm seems to reach the limit is shown to be over it by bets there and below, also
-    at an x above all effects: those that led take something from the evidence there."""
-    xp, over, led = array_namespace(s.base), beside(s)[1], s.total[..., ABOVE][..., 0] > 0
-    upto = xp.sum(xp.where(s.doses <= over[..., None], s.at[..., OVER], 0.0), axis=-1)
-    lost = unbet(s.problem) - xp.sum(xp.where(s.at[..., LED] < 0, s.at[..., LED], 0.0), axis=-1)
-    return upto >= goal_of(s.problem) + SPARE + xp.sum(xp.where(led, lost, 0.0), axis=1, keepdims=True)
+def shown(s: MonotonicState, x: Array) -> Array:
+    """Of a rival's two levels beside the limit: whether more is shown of harm at the higher one than of effects below x
+    at the lower one. Harm must also refute an x above all effects, where those that led take from the evidence."""
+    xp, p, (last, over) = array_namespace(x), s.problem, beside(s)
+    led, doses = s.total[..., ABOVE][..., 0] > 0, s.doses
+    harm = xp.sum(xp.where(doses <= over[..., None], s.at[..., OVER], 0.0), axis=-1)
+    lost = unbet(p) - xp.sum(xp.where(s.at[..., LED] < 0, s.at[..., LED], 0.0), axis=-1)
+    sums = xp.sum(xp.where((doses >= last[..., None])[..., None], s.at[..., BELOW], 0.0), axis=-2)
+    return harm - xp.sum(xp.where(led, lost, 0.0), axis=1, keepdims=True) > evidence(p.noises[0], sums, x, False, False)
