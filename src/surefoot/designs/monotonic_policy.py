@@ -171,7 +171,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         if row.shape[0] == 0:
             return xp.zeros_like(s.base[:, :1])
         far, (sy, sz) = p.tolerance or 0.0, (noise.scale for noise in p.noises)
-        low = rows(g.effect[..., HIGH], settled)[:, None] - far
+        low = g.effect[..., HIGH] if p.levels is None else xp.minimum(g.effect[..., HIGH], g.value)
+        low = rows(low, settled)[:, None] - far
         high = xp.take(pick(g.effect[..., LOW], now.leader), row, axis=0)
         width = xp.maximum(xp.abs(high - low), rows(g.effect_error[..., HIGH], settled)[:, None])
         x = xp.minimum(low, high) + width * like(low, LEVELS)
