@@ -153,21 +153,26 @@ def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ..
     # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back, and no more
     # than half the way to where it cannot be. Each is from a level where there are any: all between two is made up
     low, high = crosses(p, doses, arms)
-    here = arms.level(at[CROSS, :])
-    mean, _, slope = lines(p, seen_from(p, doses, here, arms), doses, arms, slice(1, 2))
-    one = arms.level(clip(crossing(p, here, mean[0, :], slope[0, :], arms), low, high))
-    found = [at_place(p, doses, place, arms) for place in (at[HIGH, :], at[LOW, :], one)]
+    here, on_levels = arms.level(at[CROSS, :]), arms.levels.shape[0] > 0
+    found = [at_place(p, doses, place, arms) for place in (at[HIGH, :], at[LOW, :])]
+
+    def step(place: Array) -> Array:
+        mean, _, slope = lines(p, seen_from(p, doses, place, arms), doses, arms, slice(1, 2))
+        return crossing(p, place, mean[0, :], slope[0, :], arms)
+
+    one = arms.level(clip(step(here), low, high))
+    known_at = here if on_levels else one
+    found.append(at_place(p, doses, known_at, arms))
     mean, _, slope, _ = found[CROSS]
-    two = crossing(p, one, mean[1, :], slope[1, :], arms)
+    two = step(one) if on_levels else crossing(p, one, mean[1, :], slope[1, :], arms)
     turns = (one - here) * (two - one) < 0
     there = xp.where(turns, 0.5 * (one + two), two)
-    if arms.levels.shape[0] > 0:  # it is between the two then
-        there = xp.where(
-            turns & ((there < xp.minimum(here, one)) | (there >= xp.maximum(here, one))), 0.5 * (here + one), there
-        )
+    if on_levels:  # it is between the two then
+        out = (there < xp.minimum(here, one)) | (there >= xp.maximum(here, one))
+        there = xp.where(turns & out, 0.5 * (here + one), there)
     there = xp.where(there > high, 0.5 * (one + high), xp.where(there < low, 0.5 * (one + low), there))
     last_one = arms.level(there)
-    value = within(p, doses, last_one, mean[0, :] + slope[0, :] * (last_one - one))
+    value = within(p, doses, last_one, mean[0, :] + slope[0, :] * (last_one - known_at))
     mean, error, slope, count = (xp.stack(x) for x in zip(*found, strict=True))
     both = (x[:, reading, :] for x in (mean, error, slope) for reading in (1, 0))
     return *both, count, there, value

@@ -183,7 +183,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
         own = own if p.levels is None else xp.maximum(own, self.pair(s, x + far))
         own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
-        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, now.dose))
+        goes = None if p.levels is None else now.dose  # between levels a leader may stand where it tells nothing
+        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, goes))
         ratio = (xp.maximum(xp.minimum(h, e - x / sy), xp.zeros_like(x)) / own) ** 2
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3 + 0.0 * x), 0.0), axis=1, keepdims=True)
 
@@ -315,19 +316,22 @@ class MonotonicPolicy(Policy[MonotonicState]):
 def about(s: MonotonicState, which: int, dose: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """Harm and effect at a place, or by the line through it at a dose, and their errors; at the last level under the
     limit, by what was read there."""
-    xp, g = array_namespace(s.base), s.memory.guess
-    found = tuple(x[..., which] for x in (g.harm, g.effect, g.harm_error, g.effect_error))
+    xp, g, p = array_namespace(s.base), s.memory.guess, s.problem
+    harm, effect, *errors = (x[..., which] for x in (g.harm, g.effect, g.harm_error, g.effect_error))
     if dose is None:
-        return found
+        return harm, effect, *errors
     off = dose - s.memory.place[..., which]
-    found = found[0] + g.rise[..., which] * off, found[1] + g.gain[..., which] * off, *found[2:]
-    if s.problem.levels is None:
-        return found
-    last, there = (
-        dose == beside(s)[0],
-        (g.harm[..., CROSS], g.value, g.harm_error[..., CROSS], g.effect_error[..., CROSS]),
-    )
-    return tuple(xp.where(last, y, x) for x, y in zip(found, there, strict=True))
+    found = [harm + g.rise[..., which] * off, effect + g.gain[..., which] * off, *errors]
+    if p.levels is not None:
+        last, off = beside(s)[0], dose - round_down(p, s.memory.place[..., CROSS])
+        there = [
+            g.harm[..., CROSS] + g.rise[..., CROSS] * off,
+            g.value,
+            g.harm_error[..., CROSS],
+            g.effect_error[..., CROSS],
+        ]
+        found = [xp.where(dose == last, y, x) for x, y in zip(found, there, strict=True)]
+    return found[0], found[1], found[2], found[3]
 
 
 def beside(s: MonotonicState) -> tuple[Array, Array]:
