@@ -112,14 +112,13 @@ def guess(p: Problem, known: Array, place: Array) -> Guess:
 def of_arms(p: Problem, x: Array, index: Array) -> Arms:
     """Of these (trial, arm), in the namespace of x."""
     xp, arm, K = array_namespace(x), index % len(p.arms), p.lipschitz
-    ends = (xp.take(like(x, y), arm) for y in (K, p.starts, p.largest))
-    slopes = ((0.0, RISE), (0.0, 0.05), (math.inf, 1.0))
-    levels = xp.zeros((0, len(K)), device=device(x)) if p.levels is None else like(x, p.levels.T)
-    return Arms(
-        *ends,
-        *(xp.take(like(x, [[of_effect] * len(K), of_harm * K]), arm, axis=1) for of_effect, of_harm in slopes),
-        xp.take(levels, arm, axis=1),
+    slope, start, largest = (xp.take(like(x, y), arm) for y in (K, p.starts, p.largest))
+    expected, least, most = (
+        xp.take(like(x, [[of_effect] * len(K), of_harm * K]), arm, axis=1)
+        for of_effect, of_harm in ((0.0, RISE), (0.0, 0.05), (math.inf, 1.0))
     )
+    levels = xp.zeros((0, len(K)), device=device(x)) if p.levels is None else like(x, p.levels.T)
+    return Arms(slope, start, largest, expected, least, most, xp.take(levels, arm, axis=1))
 
 
 def keep(p: Problem, known: Array, new: Array, dose: Array, arms: Arms) -> Array:
@@ -166,7 +165,7 @@ def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ..
     mean, _, slope, _ = found[CROSS]
     two = step(one) if on_levels else crossing(p, one, mean[1, :], slope[1, :], arms)
     turns = (one - here) * (two - one) < 0
-    there = xp.where(turns, 0.5 * (one + two), two)
+    there = two + xp.where(turns, 0.5 * (one - two), 0.0)
     if on_levels:  # it is between the two then
         out = (there < xp.minimum(here, one)) | (there >= xp.maximum(here, one))
         there = xp.where(turns & out, 0.5 * (here + one), there)

@@ -298,7 +298,7 @@ def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> Monotoni
 
 
 def unbet(p: Problem) -> float:
-    """What an arm that was leading takes from the evidence at an x far above its effects: the log of what is not bet."""
+    """What an arm that was leading takes from the evidence at an x far above its effects: what it never bets."""
     return -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
 
 

@@ -181,7 +181,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         x = put(xp.zeros_like(s.base), settled, pick(x, xp.argmin(weak, axis=1))[:, 0])
         h, e = self.margins(s, x + far, HIGH)
         own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
-        own = own if p.levels is None else xp.maximum(own, self.pair(s, x + far))
+        both = self.pair(s, x + far) if p.levels is not None else own
+        own = xp.where(both > own, both, own)
         own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
         goes = None if p.levels is None else now.dose  # between levels a leader may stand where it tells nothing
         h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, goes))
@@ -242,7 +243,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         """Of the target and the level above it, if that is not above the top, the one that tells more; and how much."""
         xp, p = array_namespace(x), s.problem
         above, low = level_above(p, target), xp.maximum(round_down(p, target), like(x, p.starts))
-        above = xp.where(above <= top, above, low)
+        above = xp.where((above > low) & (above <= top), above, low)
         up, here = (xp.minimum(*self.margins(s, x, which, y)) for y in (above, low))
         return xp.where(up > here, above, target), xp.maximum(up, here)
 
@@ -335,9 +336,13 @@ def about(s: MonotonicState, which: int, dose: Array | None = None) -> tuple[Arr
 
 
 def beside(s: MonotonicState) -> tuple[Array, Array]:
-    """The levels below and above where harm seems to reach the limit; above all of them, the largest."""
+    """The levels below and above where harm seems to reach the limit; above all of them, the largest. nan for arms
+    without levels: nothing is compared with it."""
     xp, p, cross = array_namespace(s.base), s.problem, s.memory.guess.crossing
-    return round_down(p, cross), xp.minimum(level_above(p, cross), like(cross, p.largest))
+    above = level_above(p, cross)
+    both = round_down(p, cross), xp.minimum(above, like(cross, p.largest))
+    last, over = (xp.where(above > -xp.inf, x, xp.nan) for x in both)
+    return last, over
 
 
 def shown(s: MonotonicState, x: Array) -> Array:
