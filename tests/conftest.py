@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples in every run: a failure is a change in the code, not in the dice.
 # To look for new ones: pytest --hypothesis-profile=search
-settings.register_profile("fixed", derandomize=True, deadline=None)
-settings.register_profile("search", deadline=None)
+ANY_PACE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # of the machine: it may be a busy one
+settings.register_profile("fixed", derandomize=True, **ANY_PACE)
+settings.register_profile("search", **ANY_PACE)
 settings.load_profile("fixed")
 
 # A command line is put together from its annotations once in a process, as it is for a user, not once a call.

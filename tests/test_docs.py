@@ -132,7 +132,9 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
     book = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     with contextlib.chdir(tmp_path):
         os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-        NotebookClient(book, timeout=300, kernel_name="python3").execute()
+        client = NotebookClient(book, timeout=600, startup_timeout=600, kernel_name="python3")
+        client.create_kernel_manager().transport = "ipc"  # no port that another process may take first
+        client.execute()
     assert not any("outputs" in cell and not cell.get("execution_count") for cell in book.cells)
     shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", ())]
     drawn = sum("image/png" in data for data in shown)

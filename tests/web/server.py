@@ -67,12 +67,19 @@ def token(client: httpx.Client, page: str = "/") -> str:
     return found[1]
 
 
+def bound(port: int = 0) -> socket.socket:
+    """To this port, or to one that is free. Several may be: so a port can be kept while nobody listens."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind(("127.0.0.1", port))
+    return held
+
+
 @contextmanager
 def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **options: Any) -> Iterator[Server]:
     app = create_app(db, safety, **options)
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", port))
+    held = bound(port)
     config = uvicorn.Config(app, **SERVER | {"log_level": "critical", "timeout_graceful_shutdown": 1})
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
