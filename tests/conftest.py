@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 
 # The same examples in every run: a failure is a change in the code, not in the dice.
 # To look for new ones: pytest --hypothesis-profile=search
-ANY_PACE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # of the machine: it may be a busy one
-settings.register_profile("fixed", derandomize=True, **ANY_PACE)
-settings.register_profile("search", **ANY_PACE)
+BUSY = [HealthCheck.too_slow]  # the machine may be
+settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=BUSY)
+settings.register_profile("search", deadline=None, suppress_health_check=BUSY)
 settings.load_profile("fixed")
 
 # A command line is put together from its annotations once in a process, as it is for a user, not once a call.
