@@ -40,7 +40,9 @@ class Server:
 
     def client(self, headers: dict[str, str] | None = None, **options: Any) -> httpx.Client:
         headers = {"sec-fetch-site": "same-origin"} | (headers or {})
-        how: dict[str, Any] = {"headers": headers, "follow_redirects": True, "timeout": 60} | options
+        # a connection is let go of long before the server does: none is closed while something is sent
+        limits = httpx.Limits(keepalive_expiry=1)
+        how: dict[str, Any] = {"headers": headers, "follow_redirects": True, "timeout": 60, "limits": limits} | options
         self.clients.append(httpx.Client(base_url=self.url, **how))
         return self.clients[-1]
 
