@@ -17,6 +17,12 @@ from .test_cli import run  # noqa: F401
 from .test_scenario import EXAMPLE, SET
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound takes seconds; after one round it is one, too."""
+    monkeypatch.setattr("surefoot.theory.certified.ROUNDS", 1)
+
+
 def test_what_costs_most() -> None:
     """Half the variance halves a problem that is all noise; no design does with fewer than the bound."""
     problem, truth = easy()

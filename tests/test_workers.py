@@ -80,7 +80,7 @@ def start(*words: str) -> "subprocess.Popen[bytes]":
 
 
 ROOT = Path(__file__).parent.parent
-ENV = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+ENV = {**os.environ, "COVERAGE_PROCESS_CONFIG": "", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")

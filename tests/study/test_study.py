@@ -58,8 +58,8 @@ def test_a_study_from_beginning_to_end(url: str, design: str) -> None:
 def test_the_study_decides_as_the_design_does(name: str, tmp_path: Path) -> None:
     """Told in any order, one by one, through many reopenings: the very numbers of the design played directly."""
     design = make(name)
-    people = subjects(problem(design.shape))
-    study = new(f"{tmp_path}/s.db", design.shape, design=name)
+    people = subjects(problem(design.shape, sigma=0.1))
+    study = new(f"{tmp_path}/s.db", design.shape, design=name, sigma=0.1)
     state = design.start(people.of)
     rng = np.random.default_rng(0)
     while state.ending[0] == RUNNING:
