@@ -8,12 +8,13 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: .venv/ready
 	$(BIN)/surefoot demo
 
-# Types are checked beside the tests: alone they would leave a core idle.
+# Types are checked beside the tests, and there is a worker more than cores: while one waits for a browser, a database
+# or a process, no core is idle.
 test: style
 	$(MAKE) --jobs 2 types suite
 
 suite: .venv/tools
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=97
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=97
 
 test-fast: .venv/tools
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
