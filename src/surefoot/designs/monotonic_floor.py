@@ -19,7 +19,6 @@ from typing import NamedTuple
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, floats, like, pick
-from ..noise import Unknown
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .compose import Floor
@@ -61,11 +60,8 @@ class Bounds(NamedTuple):
 
 
 class MonotonicFloor(Floor[MonotonicState]):
-    def begin(self, state: MonotonicState) -> Visits | None:
-        """None where a sigma is not known: in units of a guess its caps would hold the policy back."""
+    def begin(self, state: MonotonicState) -> Visits:
         xp, base = array_namespace(state.base), state.base
-        if any(isinstance(noise, Unknown) for noise in state.problem.noises):
-            return None
         seen = xp.zeros((*base.shape, MORE, 4), dtype=xp.float64, device=device(base))
         return Visits(seen, xp.zeros_like(state.pulls), xp.zeros_like(state.pulls), state.pulls < 0)
 
