@@ -28,7 +28,9 @@ TRIALS = (
     "tests/designs/", "tests/study/test_checker.py", "tests/study/test_processes.py", "tests/study/test_replay.py",
     "tests/study/test_study.py", "tests/study/test_tutorial.py", "tests/study/test_watch.py", "tests/test_bounds.py",
     "tests/test_catalogue", "tests/test_certified.py", "tests/test_docs.py", "tests/test_play.py",
-    "tests/study/test_blocks.py", "tests/study/test_trust.py::TestThreads", "tests/test_examples.py",
+    "tests/study/test_attacks.py", "tests/study/test_blocks.py", "tests/test_device.py",
+    "tests/study/test_certificate.py", "tests/study/test_levels.py", "tests/study/test_trust.py::TestThreads",
+    "tests/test_examples.py", "tests/test_testing.py",
     "tests/test_store.py::test_a_killed", "tests/test_theory.py::test_char", "tests/test_theory.py::test_measured",
     "tests/test_theory.py::test_upper", "tests/web/test_browser.py::test_many",
 )  # fmt: skip

@@ -42,8 +42,9 @@ def test_a_study_goes_on_from_it_as_from_its_events(name: str, tmp_path: Path) -
     told(url, name)
     people = subjects(problem(make(name).shape))
     one, two = Study.open(url), Study.open(url)
+    one._remember = lambda: None  # type: ignore[method-assign]
     two.journal.kept = lambda study: None  # type: ignore[method-assign]
-    assert one.view.seq == two.view.seq and one._kept > 30
+    assert one.view.seq == two.view.seq and one._kept > 30, "what was kept is read, not made anew"
     assert one.status() == two.status() and one.ask() == two.ask()
     assert one.certificate().content == two.certificate().content
     first = one.readings()[0]
@@ -57,6 +58,7 @@ def test_is_kept_in_both_databases(url: str) -> None:
     study = told(url, "surefoot-monotonic")
     assert study.journal.kept("s") is not None and study.journal.kept("t") is None
     other = Study.open(url)
+    other._remember = lambda: None  # type: ignore[method-assign]
     assert other.status() == study.status() and other._kept > 0
 
 
