@@ -95,6 +95,13 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
         assert "Examples\n" in text, f"{name} has no example"
 
 
+def test_problems_and_results_are_shown_in_a_line_and_as_a_table() -> None:
+    problem, truth = surefoot.case("paper-drug", 5)
+    result = surefoot.simulate(problem, truth, surefoot.make("safebai-monotonic"), 2, progress=False)
+    for it, words in ((problem, "slack"), (result, "safebai-monotonic")):
+        assert words in repr(it) and "\n" not in repr(it) and "<table" in it._repr_html_()
+
+
 @pytest.mark.usefixtures("clean")
 def test_examples_of_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -539,6 +539,19 @@ def test_export_and_import(url: str, tmp_path: Path) -> None:
     assert not Path(f"{tmp_path}/other.db").exists()
 
 
+def test_what_says_nothing_is_not_told(study: Study) -> None:
+    first = study.ask()[0].id
+    for told, said in (({}, "nothing to tell"), ({"n": 3, "effect": 1.0, "harm": 1.0}, "not in blocks")):
+        with pytest.raises(SurefootError, match=said):
+            study.tell(first, **told)
+
+
+def test_it_is_shown_in_a_line_and_as_a_table(study: Study) -> None:
+    study.tell(study.ask()[0].id, 0.1, 0.1)
+    assert repr(study) == f"<Study 'trial': running, 1 reading, {STAGED}>"
+    assert study._repr_html_().count("<tr") >= len(study.view.problem.arms)
+
+
 def test_the_view_is_a_fold(study: Study) -> None:
     """One event at a time, or all at once: the same."""
     run(study, subjects(problem()))
