@@ -10,7 +10,6 @@ import pickle
 import platform
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -81,6 +80,8 @@ class Local(Workers):
     """Processes of this machine. Designs and curves may be written anywhere, in a notebook too (cloudpickle)."""
 
     def __init__(self, count: int) -> None:
+        import tempfile  # only here: it takes long to import
+
         self.slots = count
         self.folder = tempfile.TemporaryDirectory(prefix="surefoot-")  # where workers say how far they are
         self.all = [_Process(Path(self.folder.name) / str(k)) for k in range(count)]
