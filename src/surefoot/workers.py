@@ -277,7 +277,7 @@ class Ray(Workers):
         self.ray, self.address = ray, address
         self._connect()
 
-    def _connect(self) -> None:
+    def _connect(self) -> None:  # with Ray
         ray = self.ray
         try:
             ray.init(self.address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
@@ -289,12 +289,12 @@ class Ray(Workers):
         self.slots = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
         agree({"of Ray": ray.get(ray.remote(_ask()).remote())})
 
-    def submit(self, job: Job) -> Future[Played]:
+    def submit(self, job: Job) -> Future[Played]:  # with Ray
         if not self.ray.is_initialized():
             self._connect()
         return _translated(self.play.remote(job).future())
 
-    def close(self) -> None:
+    def close(self) -> None:  # with Ray
         with suppress(Exception):
             self.ray.shutdown()
 
