@@ -63,7 +63,7 @@ class LinearState(State):
 class LinearEvidence(Evidence[LinearState]):
     """Surefoot's for the linear shape."""
 
-    theorem: ClassVar[str] = "surefoot-linear/3"
+    theorem: ClassVar[str] = "surefoot-linear/4"
     shares: ClassVar[dict[str, float]] = {"doses": SAFETY, "stops": UNSAFE, "verdict": VERDICT}
 
     def intervals_share(self, problem: Problem) -> float:
