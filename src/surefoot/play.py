@@ -245,10 +245,11 @@ class Table:
     def count(self, cohort: Cohort, harm: Array) -> None:
         """Pulls by dose range, and those above the limit."""
         xp, p, b = array_namespace(harm), self.job.problem, self.batch
-        beyond = [xp.astype(cohort.dose >= edge, xp.int64) * cohort.n for edge in self.edges]
+        beyond = [xp.where(cohort.dose >= edge, cohort.n, 0) for edge in self.edges]
         self.counts = self.counts + xp.stack([xp.sum(n, axis=0) for n in (cohort.n, *beyond)])
-        over = xp.astype(harm > p.limit + hair(p.limit), xp.int64) * cohort.n
-        if bool(xp.any(over > 0)):
+        above = (harm > p.limit + hair(p.limit)) & (cohort.n > 0)
+        if bool(xp.any(above)):
+            over = xp.where(above, cohort.n, 0)
             unsafe = xp.where(self.job.scenario.unsafe(p, cohort.dose, harm), cohort.n, 0)
             excess = xp.sum(xp.astype(over, xp.float64) * (harm - p.limit), axis=1)
             self.batch = replace(

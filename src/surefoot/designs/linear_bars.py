@@ -82,7 +82,8 @@ class Rates:
 def flat(x: Array, index: Array) -> Array:
     """x at these places of its flattened array."""
     xp = array_namespace(x)
-    return xp.reshape(xp.take(xp.reshape(x, (-1,)), xp.reshape(index, (-1,))), index.shape)
+    x = xp.reshape(x, (-1,))
+    return xp.take(x, index) if index.ndim == 1 else xp.reshape(xp.take(x, xp.reshape(index, (-1,))), index.shape)
 
 
 def binary(p: Problem) -> tuple[bool, bool]:
