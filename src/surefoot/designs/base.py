@@ -401,10 +401,12 @@ class Design(ABC, Generic[S]):
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best.
         Without `odds` the chance of being the best is left out (nan): of many trials it takes longer than the rest."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
-        values, live = worth(state.problem, seems), state.standing == ACTIVE
-        expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
-        rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
-        arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
+        arm = state.winner
+        if odds or bool(xp.any(arm < 0)):
+            values, live = worth(state.problem, seems), state.standing == ACTIVE
+            expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
+            rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
+            arm = xp.where(arm >= 0, arm, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
         stopped = state.standing == STOPPED
 
