@@ -43,6 +43,8 @@ def test_a_study_goes_on_from_it_as_from_its_events(name: str, tmp_path: Path) -
     people = subjects(problem(make(name).shape))
     one, two = Study.open(url), Study.open(url)
     two.journal.kept = lambda study: None  # type: ignore[method-assign]
+    kept, first = one.journal.kept("s"), one.journal.event("s", 1)
+    assert kept and first and cache.load(kept, first), "it can be read"
     assert one.view.seq == two.view.seq and one._kept > 30
     assert one.status() == two.status() and one.ask() == two.ask()
     assert one.certificate().content == two.certificate().content
