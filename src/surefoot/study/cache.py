@@ -111,8 +111,8 @@ class _Pickler(pickle.Pickler):
         self.apart = {id(view.state.problem): "inside", id(view.problem): "problem", id(view.design): "design"}
         self.dispatch_table = {type(it): self._by_name for it in (view.problem, view.design)}
 
-    def _by_name(self, it: Any) -> tuple[Any, ...]:
-        return apart, (self.apart[id(it)],)
+    def _by_name(self, it: Any) -> Any:
+        return (apart, (self.apart[id(it)],)) if id(it) in self.apart else it.__reduce_ex__(5)
 
 
 def apart(name: str) -> Any:
