@@ -134,6 +134,13 @@ def clip(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
+def where_least(x: Array, axis: int) -> Array:
+    """The first place along an axis where a number without a unit is least, or above that by rounding alone: where
+    evidence is flat, or values are tied, the choice must not depend on the units of the readings."""
+    xp = array_namespace(x)
+    return xp.argmax(xp.astype(x <= xp.min(x, axis=axis, keepdims=True) + 1e-9, xp.int8), axis=axis)
+
+
 def blocks(x: Array, size: int = BLOCK) -> list[slice]:
     """The parts of x's first axis to be worked on together: all of it on a device."""
     many = x.shape[0]

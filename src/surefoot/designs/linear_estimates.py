@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays import Array, Chosen, array_namespace, device, like, pick
+from ..arrays import Array, Chosen, array_namespace, device, like, pick, where_least
 from ..problem import Problem
 from .linear_bars import Bets, binary, flat, sigmas, tolerance
 from .settle import round_down
@@ -65,7 +65,7 @@ def leading(p: Problem, data: Bets, value: Array, live: Array, before: Look | No
     if shift and before is not None:
         arms = xp.arange(value.shape[1], device=device(value))
         value = value + xp.where(arms == before.leader[:, None], 0.5 * shift, 0.0)
-    return xp.argmax(xp.where(live, xp.where(data.v > 0, value, -1.0), -2.0), axis=1)
+    return where_least(xp.where(live, xp.where(data.v > 0, -value, 1.0), 2.0), axis=1)
 
 
 def effect_sigma(p: Problem, value: Array) -> Array:

@@ -164,7 +164,8 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def judge(self, s: MonotonicState, stopped: Array, news: Array) -> MonotonicState:
         """Lemmas 5 and 6. Whose claim to be the best is refuted, who is stopped, and what follows."""
         xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
-        harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.base, -xp.inf))
+        over = p.limit + 1e-9 * max(abs(p.limit), p.noises[1].scale)
+        harm_at_start = xp.where(stopped, over, xp.full_like(s.base, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
         leader = xp.argmax(xp.where(live, s.total[..., ABOVE][..., 0], -1.0), axis=1)  # who was bet on most
         rival = live & news[:, None] & (xp.arange(d, device=device(leader)) != leader[:, None])
