@@ -63,7 +63,7 @@ def test_a_harm_that_is_no_number_is_never_safe(name: str, shape: str, number: s
     assert not report["ok"] and report["event"] == told + 1
 
 
-@pytest.mark.parametrize("stake", [[3, 0.2], [3, 0], [0, 1], [3, True], [2.5, 1]])
+@pytest.mark.parametrize("stake", [[3, 0.2, 1], [3, 0, 1], [0, 1, 1], [3, True, 1], [2.5, 1, 1], [3, 1, 2], [3, 1]])
 def test_stages_are_counted_in_whole_numbers(stake: list[Any]) -> None:
     """The shares of delta of all numbers 1, 2, 3 and so on sum to what is promised; those of others do not."""
     _, events = begun("safebai-linear", "linear", 1)
@@ -77,7 +77,7 @@ def test_two_arms_do_not_share_the_number_of_an_estimate() -> None:
     _, events = begun("safebai-monotonic", "monotonic", 1)
     opened = next(k for k, e in enumerate(events) if e.kind == "opened")
     data = events[opened].data
-    data["stakes"] = [[want, 1] for want, _ in data["stakes"]]
+    data["stakes"] = [[want, 1, 1] for want, *_ in data["stakes"]]
     assert not check(chained(events, opened, json.dumps(data)))["ok"]
 
 
@@ -231,32 +231,30 @@ def test_a_stage_is_not_tried_again_until_it_pleases(name: str, shape: str) -> N
     theorem: Any = checker.THEOREMS[f"{name}/1"](checker.DECODE(json.dumps(plain(p))), {})
     dose = [0.2] * 3
 
-    def publish(want: int, number: int, at: float = 0.2, anew: bool = False) -> None:
-        theorem.publish([at, 0.2, 0.2], [[want, number], None, None], anew=anew)
+    def publish(want: int, number: int, first: int, at: float = 0.2, anew: bool = False) -> None:
+        theorem.publish([at, 0.2, 0.2], [[want, number, first], None, None], anew=anew)
 
-    def take(want: int, number: int, n: int) -> None:
-        given = Given(1, 1, {"dose": dose, "n": [0] * 3, "stakes": [[want, number], None, None]}, 1)
+    def take(n: int) -> None:
+        given = Given(1, 1, {"dose": dose, "n": [0] * 3, "stakes": [[1, 1, 1], None, None]}, 1)
         given.came = {(0, 0.2): (n, 0.1, 0.1)}
         theorem.take(given)
 
-    publish(4, 1)
-    take(4, 1, 3)
-    for want, number, at in ((3, 1, 0.2), (5, 1, 0.2), (4, 1, 0.3), (4, 2, 0.2)):  # it is under way, and not over
-        before = theorem.stages
+    publish(4, 1, 1)
+    take(3)
+    for want, number, first, at in ((3, 1, 1, 0.2), (5, 1, 1, 0.2), (4, 1, 1, 0.3), (4, 2, 1, 0.2), (4, 2, 2, 0.2)):
+        with pytest.raises(ValueError, match="a number is used once"):  # it is under way, and not over
+            publish(want, number, first, at)
+    publish(4, 1, 1)
+    take(1)
+    shown = list(theorem.estimates(0))
+    publish(4, 1, 1)
+    take(4)
+    assert list(theorem.estimates(0)) == shown != [], "more of what is complete changes nothing"
+    for first in (1, 2, 4):
         with pytest.raises(ValueError, match="a number is used once"):
-            publish(want, number, at)
-        theorem.stages = before
-    publish(4, 1)
-    take(4, 1, 1)
-    stage = theorem.stages[1, 0]
-    take(4, 1, 4)
-    assert theorem.stages[1, 0] == stage, "more of what is complete changes nothing"
-    with pytest.raises(ValueError, match="a number is used once"):
-        publish(5, 1)
-    theorem.stages = {(1, 0): stage}
-    publish(5, 2)
-    publish(5, 1, anew=True)
-    assert not theorem.stages
+            publish(5, 1, first)
+    publish(5, 1, 1, anew=True)
+    assert not list(theorem.estimates(0))
 
 
 def test_the_papers_theorems_need_a_sigma_that_is_known() -> None:
@@ -535,7 +533,7 @@ def test_a_stage_that_does_not_please_is_not_asked_for_again() -> None:
     again = second | {"stakes": first["stakes"], "dose": first["dose"], "n": first["n"]}
     assert check(chained(events[: opened[1] + 1], opened[1], json.dumps(second)))["ok"]
     report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(again | {"certified": [None] * 3})))
-    other = [[want + 1, number] for want, number in first["stakes"]]
+    other = [[want + 1, *rest] for want, *rest in first["stakes"]]
     assert report["ok"], "what is complete stays as it is"
     data = again | {"stakes": other, "certified": [None] * 3}
     report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(data)))

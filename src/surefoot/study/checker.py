@@ -430,7 +430,7 @@ class Record:
 
     def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
         """Why a cohort may not be released now; None where it may."""
-        theorem, last = self.ahead(), self.cohorts[-1].seq if self.cohorts else 0
+        theorem, last = copy.copy(self.ahead()), self.cohorts[-1].seq if self.cohorts else 0
         try:
             theorem.publish(dose, stakes, anew=self.changed > last)
         except Broken as error:
@@ -797,21 +797,31 @@ class Theorem:
 
 
 class Stage(NamedTuple):
-    """Pulls of one arm at one dose: how many there will be in all, and are; sums of what was read."""
+    """What a cohort of the paper's designs asked for, and what came back of it, by arm."""
 
-    dose: float
-    want: int
-    n: float = 0
-    effect: float = 0.0
-    harm: float = 0.0
+    dose: Sequence[float]
+    stakes: Sequence[Any]
+    came: dict[int, Came]
+
+    @property
+    def first(self) -> int:
+        return max(row[2] for row in self.stakes if row)
+
+    def asks(self, dose: Sequence[float], stakes: Sequence[Any]) -> bool:
+        """Whether this is of the same stage: doses, numbers of pulls, and of estimates."""
+        rows = zip(self.stakes, stakes, self.dose, dose, strict=True)
+        return all((not x and not y) or (x and y and x[:2] == y[:2] and near(a, b)) for x, y, a, b in rows)
 
 
 class Staged(Theorem):
-    """The paper's designs. Stakes of an arm: how many pulls its stage has in all, and the number of its estimate.
+    """The paper's designs. Stakes of an arm: how many pulls its stage has in all, the number of its estimate, and the
+    cohort with which the stage began.
 
     By Hoeffding a mean of n readings is within sigma sqrt(2 log(8 w t^2/delta)/n) of the truth, where the statements of
     all numbers t hold together with probability 1 - delta; n is fixed before they come, so other doses and more pulls
-    than were asked for are set aside. Only after a correction may a number be used again, for what had it before.
+    than were asked for are set aside. A stage is made of the cohorts that asked for the same since it began, and the
+    one before it ends with the cohort before that. So every cohort says which readings count. Only after a correction
+    may it go back: then those of stages that the readings as corrected do not lead to are set aside, each as a whole.
     """
 
     UNITS = False
@@ -819,40 +829,55 @@ class Staged(Theorem):
 
     def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
-        self.stages: dict[tuple[int, int], Stage] = {}  # by number and arm
+        self.past: list[Stage] = []  # by cohort
         self.union = self.d if self.shape == "linear" else 1  # an epoch's number is that of all arms
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Any], anew: bool = True) -> None:
-        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
-        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
-        numbers = staked[1::2]
+        rows, this = [row for row in stakes if row], len(self.past) + 1
+        whole = all(type(x) is int and x > 0 for row in rows for x in row) and {len(row) for row in rows} == {3}
+        need(whole, "stages have whole numbers from 1 on")
+        numbers, first = [row[1] for row in rows], rows[0][2]
+        need({row[2] for row in rows} == {first} and first <= this, "a stage began with one cohort, before or now")
         need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
-        first = min(numbers, default=INF)
-        kept = {  # of a stage that was begun anew nothing is
-            (number, arm): x
-            for (number, arm), x in self.stages.items()
-            if (x.n == x.want and number < first) or (stakes[arm] == [x.want, number] and x.dose == dose[arm])
-        }
-        need(anew or len(kept) == len(self.stages), "a number is used once, and a stage goes on to its end")
-        self.stages = kept
+        before = next(self.path(first - 1), [])
+        rises = not before or max(row[1] for row in before[-1].stakes if row) < min(numbers)
+        over = first == this and all(self.pulls(before, arm)[1] for arm in range(self.d))
+        goes_on = this > 1 and self.past[-1].first == first and self.past[-1].asks(dose, stakes)
+        need(rises and (anew or over or goes_on), "a number is used once, and a stage goes on to its end")
+        self.past = [*self.past, Stage(dose, stakes, {})]
 
     def take(self, given: Given, came: Sums | None = None) -> None:
         if not given.withdrawn:  # a stage is whole or nothing
             super().take(given, came)
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Any) -> None:
-        want, number = stakes or (0, 0)  # nothing fits into a stage of none
-        was = self.stages.get((number, arm), Stage(dose, want))
-        if was.n + came[0] <= want:
-            self.stages[number, arm] = Stage(dose, want, *(a + b for a, b in zip(was[2:], came, strict=False)))
+        if stakes:
+            self.past[-1].came[arm] = came[:3]
+
+    def path(self, end: int) -> Iterator[list[Stage]]:
+        """The stages that count up to a cohort, the last one first: each as the cohorts that it is made of."""
+        while end:
+            last = self.past[end - 1]
+            yield [x for x in self.past[last.first - 1 : end] if x.asks(last.dose, last.stakes)]
+            end = last.first - 1
+
+    def pulls(self, stage: list[Stage], arm: int) -> tuple[list[float], bool]:
+        """How many there are of an arm, with the sums of what was read; and whether that is all that were asked for."""
+        want, sums = (stage[-1].stakes[arm] or [0])[0] if stage else 0, [0.0] * 3
+        for came in (x.came[arm] for x in stage if arm in x.came):
+            if sums[0] + came[0] <= want:
+                add(sums, came)
+        return sums, sums[0] == want
 
     def estimates(self, arm: int) -> Iterator[tuple[float, ...]]:
         """Of each stage that is complete: its dose, and what mean effect and mean harm are between."""
-        for (number, i), x in self.stages.items():
-            if i == arm and x.n == x.want:
-                unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / x.want)
-                means = zip((x.effect / x.n, x.harm / x.n), self.kinds, strict=True)
-                yield x.dose, *(mean + kind.sigma * unit * sign for mean, kind in means for sign in (-1, 1))
+        for stage in self.path(len(self.past)):
+            (n, *sums), complete = self.pulls(stage, arm)
+            if n and complete:
+                number = stage[-1].stakes[arm][1]
+                unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / n)
+                means = zip(sums, self.kinds, strict=True)
+                yield stage[-1].dose[arm], *(x / n + kind.sigma * unit * sign for x, kind in means for sign in (-1, 1))
 
     def certified(self, arm: int) -> float:
         return self.bounds(arm)[0]

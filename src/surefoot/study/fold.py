@@ -24,8 +24,8 @@ from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, MOST, Event, Given, Record, near, need
-from .published import certified, checked, published, stakes_of, theorem_of
+from .checker import CLOSE, MOST, Event, Given, Record, Stage, near, need
+from .published import certified, checked, published, stage_of, stakes_of, theorem_of
 from .watch import Watches
 
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
@@ -187,16 +187,13 @@ class View(Record):
             if later.closed:
                 state = self._decide(later, state)
             else:
-                asked = self._asked(state, later) if self.staged else later
-                same = all(k == m and (not m or near(a, b)) for a, k, b, m in zip(
-                    asked.dose, asked.n, later.dose, later.n, strict=True))  # fmt: skip
+                same = not self.staged or (self._counts(later, state) and self._asked(state, later).n == later.n)
                 self.stale = not same or self.refusal(later.dose, later.n, later.stakes) is not None
         self.state = state
 
     def _decide(self, given: Given, state: Any) -> Any:
-        if not (self.staged and given.withdrawn):  # a stage is whole or nothing
-            for cohort, outcome in self._outcomes(given, state):
-                state = self.design.tell(state, cohort, outcome)
+        for cohort, outcome in self._outcomes(given, state):
+            state = self.design.tell(state, cohort, outcome)
         for arm in np.flatnonzero(state.standing[0] != ACTIVE).tolist():
             self.out.setdefault(arm, given.number)
         return state
@@ -206,12 +203,23 @@ class View(Record):
         staked, then the rest."""
         main, came, nothing = self.released(given, state), came or given.came, (0, *[0.0] * (4 if self.squares else 2))
         dose = main.dose[0].tolist()
+        if self.staged and not self._counts(given, state):  # all of it is set aside, as what is given at other doses is
+            told = [[sum(x) for x in zip(nothing, *(y for (i, _), y in came.items() if i == arm), strict=True)]
+                    for arm in range(len(dose))]  # fmt: skip
+            yield _told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, told)
+            return
         others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
         for k in range(max(map(len, others))):
             at = [row[k] if k < len(row) else None for row in others]
             told = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
             yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, told)
         yield _told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
+
+    def _counts(self, given: Given, state: Any) -> bool:
+        """Whether a cohort is of the stage that a design is in: by the stakes as published, and not by its doses alone,
+        since the readings as corrected may have led elsewhere."""
+        stage = Stage(state.dose[0].tolist(), stage_of(state), {})
+        return not given.withdrawn and stage.asks(given.dose, given.stakes)
 
     def released(self, given: Given, state: Any) -> Cohort:
         """A cohort for the design. A dose within 1e-9 of what this package computes is that: under another CPU or NumPy
@@ -262,7 +270,9 @@ class View(Record):
         cohort = len(self.cohorts) + 1 if given is None else given.number
         draws = np.random.PCG64(np.random.SeedSequence([self.seed, cohort, 1])).random_raw(self.design.draws)
         asked = self.design.ask(state, (draws >> np.uint64(11)).astype(float)[None] * 2.0**-53)
-        return Asked(asked.dose[0].tolist(), asked.n[0].tolist(), stakes_of(self.design, state, asked))
+        first = 1 + sum(int(x.rounds[0]) < int(state.rounds[0]) for x in self.before)
+        stakes = stage_of(state, first) if self.staged else stakes_of(asked)
+        return Asked(asked.dose[0].tolist(), asked.n[0].tolist(), stakes)
 
     def subject(self, id: Any) -> int:
         """The subject number behind an assignment's id."""

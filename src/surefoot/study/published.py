@@ -37,18 +37,21 @@ def certified(design: Design, state: Any) -> list[float]:
     return [float(x) for x in safe[0]]
 
 
-def stakes_of(design: Design, state: Any, asked: Cohort) -> list[Any]:
-    """What is published of an arm: its stakes, or for the paper's designs how many pulls its stage has in all, and the
-    number of its estimate. None where nothing is staked."""
-    if isinstance(design, Composed):
-        rows = asked.stakes[0].tolist() if asked.stakes is not None else [[]] * asked.n.shape[1]
-        return [[x if x == x else None for x in row] if any(x == x for x in row) else None for row in rows]
+def stakes_of(asked: Cohort) -> list[Any]:
+    """What is published of an arm: its stakes. None where nothing is staked."""
+    rows = asked.stakes[0].tolist() if asked.stakes is not None else [[]] * asked.n.shape[1]
+    return [[x if x == x else None for x in row] if any(x == x for x in row) else None for row in rows]
+
+
+def stage_of(state: Any, first: int = 1) -> list[Any]:
+    """The same for the paper's designs: how many pulls an arm's stage has in all, the number of its estimate, and the
+    cohort with which the stage began."""
     want = state.want[0]
     if hasattr(state, "t"):  # Algorithm 2 counts the estimates of all arms, in arm order
         number = int(state.t[0]) - int((want > 0).sum()) + np.cumsum(want > 0)
     else:
         number = np.full(want.shape, int(state.rounds[0]) + 1)
-    return [[int(w), int(k)] if w else None for w, k in zip(want, number, strict=True)]
+    return [[int(w), int(k), first] if w else None for w, k in zip(want, number, strict=True)]
 
 
 def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
