@@ -281,7 +281,7 @@ def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
     first = study.view.cohorts[-1].first
     reading = ("told", {"id": first, "effect": 0.1, "harm": 0.1}, None)
     assert forged(events, reading)["ok"] and not forged(events, ("stopped", {}, "no"), reading)["ok"]
-    ending = {"ending": "best-arm", "winner": 0, "standing": [], "out": [None, 1, 1], "safe": []}
+    ending = {"ending": "best-arm", "winner": 0, "standing": [], "after": 1, "out": [None, 1, 1], "safe": []}
     assert not forged(events, ("ended", ending, None))["ok"]
     assert not forged(events, ("ended", ending | {"ending": "budget-spent"}, None))["ok"], "a budget names nobody"
     spent = ("ended", ending | {"ending": "budget-spent", "winner": None}, None)
@@ -486,7 +486,14 @@ def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
     good |= {"created": events[0].data, "opened": events[1].data, "corrected": {"id": 1, "harm": 0.3, "was": {}}}
     told = next(e.data for e in events if e.kind == "told")
     good["corrected"]["was"] = {"harm": told["harm"]}
-    good["ended"] = {"ending": "budget-spent", "winner": None, "standing": [], "out": [None] * 3, "safe": []}
+    good["ended"] = {
+        "ending": "budget-spent",
+        "winner": None,
+        "standing": [],
+        "after": 1,
+        "out": [None] * 3,
+        "safe": [],
+    }
     report = forged(events, (kind, good.get(kind, {}) | {"weight": 2}, "why"))
     assert not report["ok"] and ("what is not known" in report["message"] or kind == "created"), report
     possible = kind not in ("created", "opened", "closed", "resumed")
@@ -496,7 +503,7 @@ def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
 def test_an_ending_is_one_of_those_there_are() -> None:
     events, _ = half()
     for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None), ("best-arm", None)):
-        ending = {"ending": kind, "winner": winner, "standing": [], "out": [None] * 3, "safe": []}
+        ending = {"ending": kind, "winner": winner, "standing": [], "after": 1, "out": [None] * 3, "safe": []}
         assert not forged(events, ("ended", ending, None))["ok"]
     assert forged(events, ("ended", ending | {"withheld": "harm at the start dose of A"}, None))["ok"]
 
@@ -560,3 +567,83 @@ def test_a_block_of_nobody_is_none() -> None:
     study = Study.create("sqlite://", "s", p, seed=1, watch="warn", blocks=True)
     for n in (0, 1):
         assert forged(study.log(), ("told", {"id": 1, "n": n, "effect": 0.0, "harm": 0.0}, None))["ok"] is (n == 1)
+
+
+def test_a_cohort_that_is_withdrawn_while_effects_are_awaited_is_withdrawn_once() -> None:
+    """It waits in line behind those cohorts; once it was withdrawn again and again, and `correct` never came back."""
+    p = problem()
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn", pipeline=3)
+    people, first = subjects(p), study.ask()
+    while max(a.dose for a in study.ask()) == 0.2:
+        study.tell_many([{"id": a.id, "harm": people.read(a)["harm"]} for a in study.ask()])
+    open_ = study.ask()
+    study.correct(first[0].id, harm=9.0, reason="typo")
+    assert [e.kind for e in study.log()].count("closed") == 1 and study.verify()["ok"]
+    assert not {a.id for a in study.ask()} & {a.id for a in open_}, "nobody is given what is not certified any more"
+    with pytest.raises(SurefootError, match="was withdrawn"):
+        study.void(open_[0].id, "left")
+    study.tell(open_[0].id, **people.read(open_[0]))  # who was treated already
+    study.tell_many([{"id": a.id, "effect": people.read(a)["effect"]} for a in study.awaiting()])
+    assert study.ask() and study.verify()["ok"] and check(study.log())["ok"]
+
+
+def test_an_ending_that_a_correction_leads_back_to_holds_as_it_did() -> None:
+    """It was concluded after a cohort, and what came since, by a reading that was wrong, does not undo that."""
+    p = problem(sigma=0.1, tolerance=0.2)
+    for name in ("safebai-linear", "surefoot-linear"):
+        study = run(Study.create("sqlite://", "s", p, name, seed=1, watch="warn"), subjects(p))
+        end, subject = study.view.concluded, study.view.identify(1)
+        assert end and end["after"] == len(study.view.cohorts)
+        was = study.view.harm[1]
+        study.correct(subject, harm=was + 3.0, reason="typo")
+        study.tell_many(subjects(p).rows(study.ask()))
+        study.correct(subject, harm=was, reason="it was right")
+        assert study.view.concluded == end and study.verify()["ok"] and check(study.log())["ok"]
+        for wrong in (0, 99, 1.0, None):
+            events = study.log()
+            assert not check(chained(events, len(events) - 1, json.dumps(end | {"after": wrong})))["ok"]
+
+
+def test_names_that_look_alike_do_not_come_in_by_an_import() -> None:
+    for name in ("\u0410", "A ", "a"):  # the first is a Cyrillic one
+        events = with_problem(arms=[ARM, B | {"name": name}, C])
+        with pytest.raises(SurefootError, match="does not hold"):
+            Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in events]})
+
+
+def test_what_the_checker_prints_is_printed_as_it_is(tmp_path: Path, capsys: Any) -> None:
+    """Codes of a terminal in a name or a kind could have written "all events hold" over what it says."""
+    file = tmp_path / "study.json"
+    for events in (
+        with_problem(arms=[ARM | {"name": "A\x1b[2J\u202e"}, B, C]),
+        [half()[0][0]._replace(kind="x\n\x1b[A")],
+    ):
+        file.write_text(json.dumps({"surefoot": "study", "events": [e._asdict() for e in events]}))
+        checker.main([str(file)])
+        said = capsys.readouterr().out
+        assert all(line.isprintable() for line in said.splitlines()) and len(said.splitlines()) <= 8
+
+
+@pytest.mark.parametrize("change", [
+    {"actor": 5}, {"actor": None}, {"actor": ""}, {"actor": "a\nb"}, {"at": 5}, {"at": "\x1b[2J"}, {"reason": 0},
+    {"key": 5},
+])  # fmt: skip
+def test_who_when_and_why_are_lines_of_text(change: dict[str, Any]) -> None:
+    events, _ = half()
+    assert not check(chained([*events[:-1], events[-1]._replace(**change)], -1, ""))["ok"]
+
+
+@pytest.mark.parametrize("name", ["surefoot-linear", "safebai-linear"])
+def test_what_cannot_be_computed_certifies_nothing(name: str) -> None:
+    """With a delta of 1e-320, or a harm of 1e300, an upper bound was nan, and so the largest dose was allowed."""
+    assert not check(with_problem(delta=1e-320))["ok"] and not check(with_problem(limit=1e60))["ok"]
+    events, _ = half()
+    assert not forged(events, ("told", {"id": 2, "effect": 0.1, "harm": 1e300}, None))["ok"]
+    theorem: Any = next(x for key, x in checker.THEOREMS.items() if key.startswith(name))(plain(problem()), {})
+    given = Given(
+        1, 1, {"dose": [0.2] * 3, "n": [0] * 3, "stakes": [[4, 1, 1] if "safe" in name else [1.0] * 5] * 3}, 1
+    )
+    given.came = {(0, 0.2): (4, 0.0, float("nan"))}
+    theorem.publish(given.dose, given.stakes)
+    theorem.take(given)
+    assert theorem.certified(0) == 0.2

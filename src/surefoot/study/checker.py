@@ -43,7 +43,7 @@ FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "opened": "dose n stakes certified safe", "told": f"id {' '.join(TOLD)}", "voided": "id",
     "corrected": f"id {' '.join(TOLD)} was confirmed", "assigned": "ids for", "returned": "ids",
     "paused": "by watch arm reading level message asked ending", "warned": "by watch arm reading level message",
-    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending winner standing out safe withheld",
+    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending after winner standing out safe withheld",
     "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
     "clock": "back",
 }.items()}  # fmt: skip
@@ -78,7 +78,13 @@ def near(a: float, b: float) -> bool:
 
 
 def finite(x: Any) -> bool:
-    return type(x) in (int, float) and math.isfinite(x)
+    """Whether it is a number, of a size with which one can compute."""
+    return type(x) in (int, float) and abs(x) <= 1e100
+
+
+def shown(text: str) -> str:
+    """For a terminal: what is no letter as its code."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 # The chain
@@ -186,6 +192,13 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
+        texts = [event.at, event.actor, *(x for x in (event.reason, event.key) if x is not None)]
+        need(
+            all(texts) and "".join(texts).isprintable(),
+            "event",
+            seq,
+            "has a time, actor, reason or key that is no line",
+        )
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
@@ -281,8 +294,8 @@ class Record:
 
     def _voided(self, event: Event, data: Data) -> None:
         subject = data["id"]
-        free = not self.find(subject).closed and math.isnan(self.harm[subject]) and subject not in self.gone
-        need(free, subject, "cannot drop out any more")
+        given, free = self.find(subject), math.isnan(self.harm[subject]) and subject not in self.gone
+        need(free and not (given.closed or given.withdrawn), subject, "cannot drop out any more")
         self.gone[subject] = "open"
         if self.setup["voids"] == "worst":
             self._fill(dict(zip(READINGS, self.setup["worst"], strict=True)))
@@ -325,13 +338,13 @@ class Record:
     # Readings
     @property
     def open(self) -> Given | None:
-        return self.cohorts[-1] if self.cohorts and not self.cohorts[-1].closed else None
+        last = self.cohorts[-1] if self.cohorts else None
+        return last if last and not (last.closed or last.withdrawn) else None
 
     @property
     def free(self) -> bool:
-        """Whether another cohort may be opened: none is open, or all harms are in and few cohorts lack effects."""
-        last = self.open
-        return last is None or (not last.harms and len(self.cohorts) - self.done < self.pipeline)
+        """Whether another cohort may be opened: none is open, or all its harms are in; and few cohorts lack effects."""
+        return not (self.open and self.open.harms) and len(self.cohorts) - self.done < self.pipeline
 
     def find(self, subject: int) -> Given:
         """The cohort of a subject."""
@@ -402,8 +415,8 @@ class Record:
         *_, (_, self.theorem) = self.replay()
 
     def pending(self) -> list[Given]:
-        """Cohorts whose harms are in and whose effects are awaited, in their order."""
-        return list(takewhile(lambda given: not given.harms, self.cohorts[self.done :]))
+        """Cohorts whose harms are in and whose effects are awaited, or those of a cohort before, in their order."""
+        return list(takewhile(lambda given: not given.harms or given.withdrawn, self.cohorts[self.done :]))
 
     def ahead(self) -> Theorem:
         """What is proved with the harms of cohorts whose effects are awaited. Only its doses are used: they rest on
@@ -423,7 +436,7 @@ class Record:
             yield given, now
             if given.closed:
                 theorem.take(given)
-            elif not given.harms:  # what was known of doses before the next: its effects are awaited
+            elif not given.harms or given.withdrawn:  # what was known of doses before the next: its effects are awaited
                 ahead = copy.deepcopy(now)
                 ahead.take(given, self.sums(given, harms=True))
         yield None, theorem
@@ -438,7 +451,8 @@ class Record:
         return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
 
     def unfounded(self, ending: Data) -> str | None:
-        """Why an ending does not follow from the readings; None where it does. `out`: after which cohort an arm was."""
+        """Why an ending does not follow from the readings; None where it does. `after` which cohort it did, and after
+        which an arm was `out`: what was proved then stays proved."""
         names, kind, winner = [arm.name for arm in self.theorem.arms], ending["ending"], ending["winner"]
         need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
         need(kind in ("best-arm", "within-tolerance", "all-stopped", "budget-spent"), "there is no ending", kind)
@@ -447,14 +461,18 @@ class Record:
             return "it names no arm" if names_one else "an arm is named"
         if winner is None and kind != "all-stopped":
             return None
-        out = set()
-        for given, theorem in self.replay():
-            done = given.number - 1 if given else len(self.cohorts)
-            out |= {arm for arm, when in enumerate(ending["out"]) if when == done and theorem.out(arm)}
-        tolerated = winner if kind == "within-tolerance" else None
-        if winner is not None and (winner in out or theorem.harmful(winner) or (
-                tolerated is None and theorem.refuted(winner, None))):  # fmt: skip
-            return f"{names[winner]} is named, and was shown not to be the best"
+        after, tolerated = ending["after"], winner if kind == "within-tolerance" else None
+        theorem, out = self._fresh(), set[int]()
+        need(type(after) is int and 0 < after <= self.done, "nothing ends after cohort", after)
+        for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
+            theorem.publish(given.dose, given.stakes)
+            theorem.take(given)
+            out |= {arm for arm, when in enumerate(ending["out"]) if when == given.number and theorem.out(arm)}
+        for shown in (theorem, self.theorem):  # then, and now
+            worse = winner is not None and (winner in out or shown.harmful(winner) or (
+                tolerated is None and shown.refuted(winner, None)))  # fmt: skip
+            if worse:
+                return f"{names[winner]} is named, and was shown not to be the best"
         left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
         left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
         return f"{', '.join(names[arm] for arm in left)} may still be the best by what was read" if left else None
@@ -518,9 +536,9 @@ def main(arguments: Sequence[str]) -> int:
             raise ValueError("this is not the export of a study")
         report = check([Event(**event) for event in data["events"]], head)
     except (OSError, *WRONG) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(shown(f"error: {error}"), file=sys.stderr)
         return 2
-    print("\n".join([report["message"], f"head {report['head']}", *report.get("says", [])]))
+    print("\n".join(map(shown, [report["message"], f"head {report['head']}", *report.get("says", [])])))
     if report["ok"] and head is None:
         print("Consistent, not authenticated: whoever could write the file could have made all of it anew.")
     return 0 if report["ok"] else 1
@@ -719,7 +737,8 @@ def fields(table: Data, known: Iterable[str]) -> Data:
     need(table.keys() <= set(known), "the first event holds what is not known here:", *table)
     for key, x in table.items():
         if key not in TEXTS:
-            fits = finite(x) and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
+            sized = finite(x) and (x == 0 or 1e-50 <= abs(x) <= 1e50)
+            fits = sized and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
             need(fits, key, "cannot be", x)
     return table
 
@@ -752,7 +771,8 @@ class Theorem:
         self.ceiling = self.limit + problem.get("slack", 0.0) / wide
         self.tolerance: float = problem.get("tolerance", 0.0) / self.effect.wide
         self.arms = [self.arm_of(fields(arm, ARM), wide) for arm in problem["arms"]]
-        need(len({arm.name for arm in self.arms}) == self.d, "two arms have one name")
+        names = {arm.name.strip() for arm in self.arms}
+        need(len(names) == self.d and all(names), "arms have names, each its own")
 
     def arm_of(self, arm: Data, wide: float) -> Arm:
         start, levels = arm["start"], arm.get("levels") or []
@@ -899,7 +919,9 @@ class SafeBAILinear(Staged):
     def bounds(self, arm: int) -> tuple[float, float, float, bool]:
         it, limit, found = self.arms[arm], self.limit, list(self.estimates(arm))
         none = it.top if math.isfinite(it.top) else it.start  # where there is shown to be no harm
-        safe = it.within(max([it.start, *(limit * dose / most if most > 0 else none for dose, _, _, _, most in found)]))
+        safe = it.within(
+            max([it.start, *(none if most <= 0 else limit * dose / most for dose, _, _, _, most in found)])
+        )
         lower, upper, harmful = -INF, INF, False
         for dose, worst, best, least, _ in found:
             lower = max(lower, safe * worst / dose)
@@ -979,7 +1001,7 @@ class SurefootLinear(Theorem):
             rest = [(g, w - 0.5 * g * g * v * self.top**2) for g, w in ANY]
             u = min((low - e) / g for g, e in rest)
             lower = (z - descend(u, 1, low, lambda u: [(g * u + e, g) for g, e in rest]) / self.top) / v
-        safe, over = (it.within(it.start * self.top / x if x > 0 else INF) for x in (upper, lower))
+        safe, over = (it.within(INF if x <= 0 else it.start * self.top / x) for x in (upper, lower))
         self.safe[arm], self.unsafe[arm] = max(self.safe[arm], safe), min(self.unsafe[arm], over)
         self.least[arm] = max(self.least[arm], lower * self.sz)
 

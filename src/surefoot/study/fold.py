@@ -26,6 +26,7 @@ from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Event, Given, Record, Stage, near, need
 from .published import certified, checked, published, stage_of, stakes_of, theorem_of
+from .text import distinct
 from .watch import Watches
 
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
@@ -81,6 +82,7 @@ class View(Record):
         # ids begin with it, so that a sheet of another study is noticed
         self.tag = hashlib.sha256(f"{self.seed} {self.name}".encode()).hexdigest()[:4]
         self.problem = Problem.from_dict(data["problem"])
+        distinct("the arms", self.problem.names)
         self.design: Design = make(data["design"], **data["options"])
         self.state = self.design.start(self.problem)
         self.digest: str = data["theorem"]["digest"]
@@ -98,7 +100,7 @@ class View(Record):
         """The design's state with cohorts whose effects are awaited, by their harms and the mean effects so far. Doses
         rest on the former alone; the latter are for the policy, which may guess as it likes."""
         state, pending = self.state, self.pending()
-        of, now = (self.corrections, len(pending)), state
+        of, now = (self.corrections, [given.harms for given in pending]), state
         if not pending or (self._ahead[0] is now and self._ahead[1] == of):
             return self._ahead[2] if pending else state
         for given in pending:
@@ -162,13 +164,17 @@ class View(Record):
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
-            free = subject not in self.reserved and subject not in self.gone and not self.find(subject).closed
-            need(free, subject, "is not free")
+            given, free = self.find(subject), subject not in self.reserved and subject not in self.gone
+            need(free and not (given.closed or given.withdrawn), subject, "is not free")
             self.reserved[subject] = data["for"]
 
     def _returned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
             del self.reserved[subject]
+
+    def _closed(self, event: Event, data: dict[str, Any]) -> None:
+        self.stale = False
+        super()._closed(event, data)
 
     def close(self, given: Given) -> None:
         super().close(given)
@@ -186,7 +192,7 @@ class View(Record):
             self.before[later.number - 1] = state
             if later.closed:
                 state = self._decide(later, state)
-            else:
+            elif later is self.open:
                 same = not self.staged or (self._counts(later, state) and self._asked(state, later).n == later.n)
                 self.stale = not same or self.refusal(later.dose, later.n, later.stakes) is not None
         self.state = state
@@ -309,13 +315,14 @@ class View(Record):
 
     def _waits(self) -> bool:
         """Whether the policy would rather wait for effects: by what is expected of them it is about decided."""
-        return bool(self.open) and not any(self._asked(self.ahead_state).n)
+        return len(self.cohorts) > self.done and not any(self._asked(self.ahead_state).n)
 
     def _ending(self) -> Follow:
         s = self.state
         winner = int(s.winner[0])
         data: dict[str, Any] = {
             "ending": ENDINGS[int(s.ending[0])],
+            "after": sum(int(x.ending[0]) == RUNNING for x in self.before[: self.done]),
             "winner": winner if winner >= 0 else None,
             "standing": [STANDINGS[int(k)] for k in s.standing[0]],
             "out": [self.out.get(arm) for arm in range(len(self.problem.arms))],
