@@ -582,7 +582,7 @@ def test_a_cohort_that_is_withdrawn_while_effects_are_awaited_is_withdrawn_once(
     assert not {a.id for a in study.ask()} & {a.id for a in open_}, "nobody is given what is not certified any more"
     with pytest.raises(SurefootError, match="was withdrawn"):
         study.void(open_[0].id, "left")
-    study.tell(open_[0].id, **people.read(open_[0]))  # who was treated already
+    study.tell_many(people.rows(open_[:1]))  # who was treated already
     study.tell_many([{"id": a.id, "effect": people.read(a)["effect"]} for a in study.awaiting()])
     assert study.ask() and study.verify()["ok"] and check(study.log())["ok"]
 

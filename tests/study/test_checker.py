@@ -164,7 +164,13 @@ def too_sure(kind: Any) -> type[Design]:
     return Sure
 
 
-SURE = [Overconfident, Overclimbing, too_sure(SurefootLinear), too_sure(SurefootMonotonic), too_sure(SurefootLevels)]
+SURE: list[Any] = [
+    Overconfident,
+    Overclimbing,
+    too_sure(SurefootLinear),
+    too_sure(SurefootMonotonic),
+    too_sure(SurefootLevels),
+]
 
 
 def caught(kind: type[Design], seed: int) -> bool:
@@ -172,7 +178,7 @@ def caught(kind: type[Design], seed: int) -> bool:
     checker's word."""
     paper = kind in (Overconfident, Overclimbing)  # with so many pulls that rounding up is nothing
     p = problem(kind.shape, (2.0 if kind is Overconfident else 0.5) if paper else 0.2, binary=kind.shape == "levels")
-    design: Any = kind(unit=1.0) if kind is Overclimbing else kind.name  # type: ignore[call-arg]
+    design: Any = kind(unit=1.0) if kind is Overclimbing else kind.name
     study = Study.create("sqlite://", "s", p, design=design, seed=seed, watch="warn")
     run(study, subjects(p, seed))
     view, pause = study.view, study.log()[-1]
@@ -285,7 +291,7 @@ def agree(name: str, seed: int, most: int = 150) -> int:
 def test_runs_alone_on_any_python(tmp_path: Path) -> None:
     """One file, the standard library, no package: what it says, and what it does with a file that was changed."""
     p = problem()
-    study = run(Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn"), subjects(p))
+    study = run(Study.create(tmp_path / "s.db", "\u0639", p, seed=1, watch="warn"), subjects(p))
     data = study.export()
     (tmp_path / "study.json").write_text(json.dumps(data))
     (tmp_path / "checker.py").write_text(Path(checker.__file__).read_text())
@@ -297,6 +303,12 @@ def test_runs_alone_on_any_python(tmp_path: Path) -> None:
     done = alone("study.json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "A is the best arm" in done.stdout and "Consistent, not authenticated" in done.stdout
+    ascii_ = (
+        [sys.executable, "-S", "checker.py", "study.json"],
+        {"PYTHONIOENCODING": "ascii"},
+    )  # that has no such letter
+    said = subprocess.run(ascii_[0], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=ascii_[1])
+    assert said.returncode == 0 and "Study '\\u0639'" in said.stdout
     assert alone("study.json", "--head", study.view.hash).returncode == 0
     assert alone("study.json", "--head", "0" * 64).returncode == 1
     assert alone("none.json").returncode == 2 and alone().returncode == 2
@@ -526,7 +538,8 @@ def test_stages_that_went_back_and_forth_count_as_they_were_published() -> None:
     view = study.view
     assert view.cohorts[-1].stakes == began.stakes and sum(view.cohorts[-1].n) == 1, "and on, with what it had"
     tell()
-    assert len(list(view.theorem.estimates(0))) and not [e for e in study.log() if e.kind == "paused"]
+    theorem: Any = view.theorem
+    assert list(theorem.estimates(0)) and not [e for e in study.log() if e.kind == "paused"]
     assert study.verify()["ok"] and checker.check(study.log())["ok"]
     # another beginning would count other pulls
     events = study.log()

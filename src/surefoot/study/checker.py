@@ -83,8 +83,9 @@ def finite(x: Any) -> bool:
 
 
 def shown(text: str) -> str:
-    """For a terminal: what is no letter as its code."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    """For a terminal: what is no letter, or none that it has, as its code."""
+    plain, has = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text), sys.stdout.encoding or "ascii"
+    return plain.encode(has, "backslashreplace").decode(has)
 
 
 # The chain
@@ -192,13 +193,9 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
-        texts = [event.at, event.actor, *(x for x in (event.reason, event.key) if x is not None)]
-        need(
-            all(texts) and "".join(texts).isprintable(),
-            "event",
-            seq,
-            "has a time, actor, reason or key that is no line",
-        )
+        line = "".join([event.at, event.actor] + [x for x in (event.reason, event.key) if x is not None])
+        plain = event.at and event.actor and (line.isprintable() or min(line) >= " ")  # the former is fast
+        need(plain, "its time, actor, reason or key is no line of text")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
@@ -821,11 +818,8 @@ class Stage(NamedTuple):
 
     dose: Sequence[float]
     stakes: Sequence[Any]
+    first: int  # the cohort with which the stage began
     came: dict[int, Came]
-
-    @property
-    def first(self) -> int:
-        return max(row[2] for row in self.stakes if row)
 
     def asks(self, dose: Sequence[float], stakes: Sequence[Any]) -> bool:
         """Whether this is of the same stage: doses, numbers of pulls, and of estimates."""
@@ -864,7 +858,7 @@ class Staged(Theorem):
         over = first == this and all(self.pulls(before, arm)[1] for arm in range(self.d))
         goes_on = this > 1 and self.past[-1].first == first and self.past[-1].asks(dose, stakes)
         need(rises and (anew or over or goes_on), "a number is used once, and a stage goes on to its end")
-        self.past = [*self.past, Stage(dose, stakes, {})]
+        self.past = [*self.past, Stage(dose, stakes, first, {})]
 
     def take(self, given: Given, came: Sums | None = None) -> None:
         if not given.withdrawn:  # a stage is whole or nothing

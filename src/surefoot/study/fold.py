@@ -210,8 +210,8 @@ class View(Record):
         main, came, nothing = self.released(given, state), came or given.came, (0, *[0.0] * (4 if self.squares else 2))
         dose = main.dose[0].tolist()
         if self.staged and not self._counts(given, state):  # all of it is set aside, as what is given at other doses is
-            told = [[sum(x) for x in zip(nothing, *(y for (i, _), y in came.items() if i == arm), strict=True)]
-                    for arm in range(len(dose))]  # fmt: skip
+            every = [[nothing, *(x for (i, _), x in came.items() if i == arm)] for arm in range(len(dose))]
+            told = [tuple(map(sum, zip(*rows, strict=True))) for rows in every]
             yield _told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, told)
             return
         others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
@@ -224,7 +224,7 @@ class View(Record):
     def _counts(self, given: Given, state: Any) -> bool:
         """Whether a cohort is of the stage that a design is in: by the stakes as published, and not by its doses alone,
         since the readings as corrected may have led elsewhere."""
-        stage = Stage(state.dose[0].tolist(), stage_of(state), {})
+        stage = Stage(state.dose[0].tolist(), stage_of(state), 1, {})
         return not given.withdrawn and stage.asks(given.dose, given.stakes)
 
     def released(self, given: Given, state: Any) -> Cohort:
