@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from contextlib import closing
@@ -13,8 +14,10 @@ import pytest
 from surefoot import Noise, Study, SurefootError
 from surefoot.study import checker
 from surefoot.study.checker import ORIGIN, Event, Given, check
+from surefoot.study.keys import Key, countersign
 from surefoot.study.published import plain
 from surefoot.study.terminal import read_json
+from surefoot.study.verify import EMBEDDED
 
 from .subjects import problem, run, subjects
 
@@ -647,3 +650,29 @@ def test_what_cannot_be_computed_certifies_nothing(name: str) -> None:
     theorem.publish(given.dose, given.stakes)
     theorem.take(given)
     assert theorem.certified(0) == 0.2
+
+
+def test_a_page_with_two_certificates_and_a_note_of_another_study(tmp_path: Path) -> None:
+    """One reader would see the first, another the last; and a witness's signature is for the journal it was shown."""
+    keys = [Key.new(tmp_path / f"key{k}") for k in range(2)]
+    studies = [begun("surefoot-linear", "linear", 1)[0], begun("surefoot-linear", "linear", 2)[0]]
+    study, page = studies[1], studies[1].certificate().to_html()
+    assert study.verify(certificate=page)["ok"]
+    found = EMBEDDED.search(page)
+    assert found
+    for other in (found.group(0), found.group(0).replace('"best', '"worst')):
+        for forged_page in (page.replace("</body>", f"{other}</body>"), page.replace("<body>", f"<body>{other}")):
+            assert not study.verify(certificate=forged_page)["ok"]
+    mine, theirs = (countersign(it.checkpoint(tmp_path / "key0"), keys[1]) for it in studies)
+    public = [keys[1].public]
+    assert studies[0].verify(checkpoint=mine, keys=public)["authenticated"]
+    for note in (
+        theirs,
+        mine | {"signatures": theirs["signatures"]},
+        mine | {"head": theirs["head"]},
+        theirs | {"events": 1},
+    ):
+        report: Any = {"ok": False}
+        with contextlib.suppress(SurefootError):
+            report = studies[0].verify(checkpoint=note, keys=public)
+        assert not report["ok"]

@@ -211,8 +211,8 @@ class View(Record):
         dose = main.dose[0].tolist()
         if self.staged and not self._counts(given, state):  # all of it is set aside, as what is given at other doses is
             every = [[nothing, *(x for (i, _), x in came.items() if i == arm)] for arm in range(len(dose))]
-            told = [tuple(map(sum, zip(*rows, strict=True))) for rows in every]
-            yield _told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, told)
+            aside = [tuple(map(sum, zip(*rows, strict=True))) for rows in every]
+            yield _told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, aside)
             return
         others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
         for k in range(max(map(len, others))):
