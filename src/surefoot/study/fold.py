@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort,
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Event, Given, Record, Stage, near, need
-from .published import certified, checked, published, stage_of, stakes_of, theorem_of
+from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
 from .text import distinct
 from .watch import Watches
 
@@ -212,14 +212,14 @@ class View(Record):
         if self.staged and not self._counts(given, state):  # all of it is set aside, as what is given at other doses is
             every = [[nothing, *(x for (i, _), x in came.items() if i == arm)] for arm in range(len(dose))]
             aside = [tuple(map(sum, zip(*rows, strict=True))) for rows in every]
-            yield _told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, aside)
+            yield told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, aside)
             return
         others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
         for k in range(max(map(len, others))):
             at = [row[k] if k < len(row) else None for row in others]
-            told = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
-            yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, told)
-        yield _told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
+            found = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
+            yield told([dose[i] if x is None else x for i, x in enumerate(at)], None, found)
+        yield told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
 
     def _counts(self, given: Given, state: Any) -> bool:
         """Whether a cohort is of the stage that a design is in: by the stakes as published, and not by its doses alone,
@@ -348,16 +348,3 @@ class View(Record):
         most = [ahead.certified(arm) for arm in range(len(asked.n))]
         data = asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}
         return "opened", data | {"safe": certified(self.design, state)}, None
-
-
-class Asked(NamedTuple):
-    dose: list[float]
-    n: list[int]
-    stakes: list[Any]
-
-
-def _told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, Outcome]:
-    n, effect, harm, *squares = (np.array([x], dtype=float) for x in zip(*came, strict=True))
-    many = n.astype(np.int64)
-    pair = (squares[0], squares[1]) if squares else None
-    return Cohort(np.array([dose]), many, stakes), Outcome(many, effect, harm, pair)

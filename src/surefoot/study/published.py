@@ -10,13 +10,13 @@ import platform
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..designs import DESIGNS, Design, make
 from ..designs import theorem_of as theorem_of
-from ..designs.base import Cohort
+from ..designs.base import Cohort, Outcome
 from ..designs.compose import POLICIES, Composed
 from ..problem import Problem, SurefootError, choice, number
 from ..registry import Registry, a_class
@@ -52,6 +52,22 @@ def stage_of(state: Any, first: int = 1) -> list[Any]:
     else:
         number = np.full(want.shape, int(state.rounds[0]) + 1)
     return [[int(w), int(k), first] if w else None for w, k in zip(want, number, strict=True)]
+
+
+class Asked(NamedTuple):
+    """A cohort as it is published."""
+
+    dose: list[float]
+    n: list[int]
+    stakes: list[Any]
+
+
+def told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, Outcome]:
+    """What came back of every arm, for a design: how many, sums of effects and of harms, and how they vary."""
+    n, effect, harm, *squares = (np.array([x], dtype=float) for x in zip(*came, strict=True))
+    many = n.astype(np.int64)
+    pair = (squares[0], squares[1]) if squares else None
+    return Cohort(np.array([dose]), many, stakes), Outcome(many, effect, harm, pair)
 
 
 def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
