@@ -607,11 +607,18 @@ def test_an_ending_that_a_correction_leads_back_to_holds_as_it_did() -> None:
             assert not check(chained(events, len(events) - 1, json.dumps(end | {"after": wrong})))["ok"]
 
 
-def test_names_that_look_alike_do_not_come_in_by_an_import() -> None:
+def test_names_that_look_alike_do_not_come_in_by_an_import(tmp_path: Path) -> None:
     for name in ("\u0410", "A ", "a"):  # the first is a Cyrillic one
         events = with_problem(arms=[ARM, B | {"name": name}, C])
         with pytest.raises(SurefootError, match="does not hold"):
             Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in events]})
+    url, (events, _) = tmp_path / "s.db", half()
+    Study.create(url, "Trial 1", problem(), seed=1)
+    for name in ("Tria1 l", "Tri\u0430l 1", "Trial 1", "", "s\n", "s" * 1000, 5):
+        renamed = [e._asdict() for e in chained([e._replace(study=name) for e in events], -1, "")]
+        with pytest.raises(SurefootError, match=r"look alike|already|name|does not hold"):
+            Study.load(url, {"surefoot": "study", "events": renamed})
+    assert Study.open(url).name == "Trial 1"
 
 
 def test_what_the_checker_prints_is_printed_as_it_is(tmp_path: Path, capsys: Any) -> None:

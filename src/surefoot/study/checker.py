@@ -193,9 +193,11 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
-        line = "".join([event.at, event.actor] + [x for x in (event.reason, event.key) if x is not None])
-        plain = event.at and event.actor and (line.isprintable() or min(line) >= " ")  # the former is fast
-        need(plain, "its time, actor, reason or key is no line of text")
+        line = "".join([event.study, event.at, event.actor] + [x for x in (event.reason, event.key) if x is not None])
+        plain = (
+            event.study and event.at and event.actor and (line.isprintable() or min(line) >= " ")
+        )  # the former is fast
+        need(plain, "its study, time, actor, reason or key is no line of text")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
@@ -458,7 +460,7 @@ class Record:
             return "it names no arm" if names_one else "an arm is named"
         if winner is None and kind != "all-stopped":
             return None
-        after, tolerated = ending["after"], winner if kind == "within-tolerance" else None
+        after, tolerated = ending.get("after"), winner if kind == "within-tolerance" else None
         theorem, out = self._fresh(), set[int]()
         need(type(after) is int and 0 < after <= self.done, "nothing ends after cohort", after)
         for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
