@@ -109,16 +109,17 @@ def test_a_journal_that_is_changed_under_a_running_study(tmp_path: Path, edit: s
         study.ask()
 
 
-def test_a_time_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["yesterday", "2026-01-01T00:00:00"])
+def test_a_time_that_cannot_be_read_is_said(tmp_path: Path, at: str) -> None:
+    """The second is of no zone."""
     p = problem()
     study = Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn")
     last = study.log()[-1]
-    forged = last._replace(at="yesterday")
+    forged = last._replace(at=at)
     with closing(sqlite3.connect(tmp_path / "s.db")) as raw, raw:
-        raw.execute("UPDATE surefoot_events SET at = ?, hash = ? WHERE seq = ?", ("yesterday", forged.seal(), last.seq))
-    again = Study.open(tmp_path / "s.db")
-    with pytest.raises(SurefootError, match="no time that can be read"):
-        again.tell(again.ask()[0].id, 0.1, 0.1)
+        raw.execute("UPDATE surefoot_events SET at = ?, hash = ? WHERE seq = ?", (at, forged.seal(), last.seq))
+    with pytest.raises(SurefootError, match="does not hold"):
+        Study.open(tmp_path / "s.db").ask()
 
 
 def test_who_lifts_a_pause_is_not_taken_for_who_told_the_reading(tmp_path: Path) -> None:
@@ -635,8 +636,8 @@ def test_what_the_checker_prints_is_printed_as_it_is(tmp_path: Path, capsys: Any
 
 
 @pytest.mark.parametrize("change", [
-    {"actor": 5}, {"actor": None}, {"actor": ""}, {"actor": "a\nb"}, {"at": 5}, {"at": "\x1b[2J"}, {"reason": 0},
-    {"key": 5},
+    {"actor": 5}, {"actor": None}, {"actor": ""}, {"actor": "a\nb"}, {"at": 5}, {"at": "x"}, {"at": ""}, {"reason": 0},
+    {"key": 5}, {"reason": "\ud800"}, {"at": "\ud800"}, {"study": ""},
 ])  # fmt: skip
 def test_who_when_and_why_are_lines_of_text(change: dict[str, Any]) -> None:
     events, _ = half()

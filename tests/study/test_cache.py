@@ -39,7 +39,8 @@ def told(url: str, name: str, cohorts: int = 6) -> Study:
 @pytest.mark.parametrize("name", LIVE)
 def test_a_study_goes_on_from_it_as_from_its_events(name: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    told(url, name)
+    view = told(url, name).view
+    assert cache.load(cache.dump(view), view.created) is not None, "or it is made anew each time, and never used"
     people = subjects(problem(make(name).shape))
     one, two = Study.open(url), Study.open(url)
     two.journal.kept = lambda study: None  # type: ignore[method-assign]

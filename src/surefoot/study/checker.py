@@ -25,6 +25,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
@@ -193,11 +194,10 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
-        line = "".join([event.study, event.at, event.actor] + [x for x in (event.reason, event.key) if x is not None])
-        plain = (
-            event.study and event.at and event.actor and (line.isprintable() or min(line) >= " ")
-        )  # the former is fast
-        need(plain, "its study, time, actor, reason or key is no line of text")
+        line = "".join([event.study, event.actor] + [x for x in (event.reason, event.key) if x is not None])
+        plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
+        timed = datetime.fromisoformat(event.at).tzinfo
+        need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
