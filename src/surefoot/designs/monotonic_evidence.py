@@ -297,12 +297,16 @@ def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> Monotoni
     return replace(s, doses=doses, at=at, total=news.put(s.total, news.rows(s.total) + new))
 
 
+def unbet(p: Problem) -> float:
+    """What an arm that was leading takes from the evidence at an x far above its effects: what it never bets."""
+    return -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
+
+
 def over_all(s: MonotonicState, leader: Array, goal: float) -> Array:
     """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
     they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
     xp, p = array_namespace(s.at), s.problem
-    unbet = -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
-    enough = (s.total[..., OVER] >= goal + unbet) | (p.levels is not None)
+    enough = (s.total[..., OVER] >= goal + unbet(p)) | (p.levels is not None)
     last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
     return (enough | last) & (pick(s.total[..., ABOVE][..., 0], leader) > 0)
 
