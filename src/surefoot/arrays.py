@@ -47,15 +47,6 @@ def along(x: Array, index: Array) -> Array:
     return xp.reshape(found, (*index.shape, *x.shape[2:]))
 
 
-def scatter(where: Array, values: Array) -> Array:
-    """An array like `where` that holds `values`, one for every true entry in order, and anything elsewhere."""
-    xp = array_namespace(where)
-    if values.shape[0] == 0:
-        return xp.zeros(where.shape, dtype=values.dtype, device=device(where))
-    rank = xp.cumulative_sum(xp.astype(xp.reshape(where, (-1,)), xp.int64)) - 1
-    return xp.reshape(xp.take(values, xp.maximum(rank, 0)), where.shape)
-
-
 class Chosen:
     """Some entries of an array of a `shape`: taken out of such arrays, or rows of entries, in order, and put back."""
 
