@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from contextlib import closing
@@ -13,8 +14,10 @@ import pytest
 from surefoot import Noise, Study, SurefootError
 from surefoot.study import checker
 from surefoot.study.checker import ORIGIN, Event, Given, check
+from surefoot.study.keys import Key, countersign
 from surefoot.study.published import plain
 from surefoot.study.terminal import read_json
+from surefoot.study.verify import EMBEDDED
 
 from .subjects import problem, run, subjects
 
@@ -63,7 +66,7 @@ def test_a_harm_that_is_no_number_is_never_safe(name: str, shape: str, number: s
     assert not report["ok"] and report["event"] == told + 1
 
 
-@pytest.mark.parametrize("stake", [[3, 0.2], [3, 0], [0, 1], [3, True], [2.5, 1]])
+@pytest.mark.parametrize("stake", [[3, 0.2, 1], [3, 0, 1], [0, 1, 1], [3, True, 1], [2.5, 1, 1], [3, 1, 2], [3, 1]])
 def test_stages_are_counted_in_whole_numbers(stake: list[Any]) -> None:
     """The shares of delta of all numbers 1, 2, 3 and so on sum to what is promised; those of others do not."""
     _, events = begun("safebai-linear", "linear", 1)
@@ -77,7 +80,7 @@ def test_two_arms_do_not_share_the_number_of_an_estimate() -> None:
     _, events = begun("safebai-monotonic", "monotonic", 1)
     opened = next(k for k, e in enumerate(events) if e.kind == "opened")
     data = events[opened].data
-    data["stakes"] = [[want, 1] for want, _ in data["stakes"]]
+    data["stakes"] = [[want, 1, 1] for want, *_ in data["stakes"]]
     assert not check(chained(events, opened, json.dumps(data)))["ok"]
 
 
@@ -106,16 +109,17 @@ def test_a_journal_that_is_changed_under_a_running_study(tmp_path: Path, edit: s
         study.ask()
 
 
-def test_a_time_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["yesterday", "2026-01-01T00:00:00"])
+def test_a_time_that_cannot_be_read_is_said(tmp_path: Path, at: str) -> None:
+    """The second is of no zone."""
     p = problem()
     study = Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn")
     last = study.log()[-1]
-    forged = last._replace(at="yesterday")
+    forged = last._replace(at=at)
     with closing(sqlite3.connect(tmp_path / "s.db")) as raw, raw:
-        raw.execute("UPDATE surefoot_events SET at = ?, hash = ? WHERE seq = ?", ("yesterday", forged.seal(), last.seq))
-    again = Study.open(tmp_path / "s.db")
-    with pytest.raises(SurefootError, match="no time that can be read"):
-        again.tell(again.ask()[0].id, 0.1, 0.1)
+        raw.execute("UPDATE surefoot_events SET at = ?, hash = ? WHERE seq = ?", (at, forged.seal(), last.seq))
+    with pytest.raises(SurefootError, match="does not hold"):
+        Study.open(tmp_path / "s.db").ask()
 
 
 def test_who_lifts_a_pause_is_not_taken_for_who_told_the_reading(tmp_path: Path) -> None:
@@ -231,32 +235,30 @@ def test_a_stage_is_not_tried_again_until_it_pleases(name: str, shape: str) -> N
     theorem: Any = checker.THEOREMS[f"{name}/1"](checker.DECODE(json.dumps(plain(p))), {})
     dose = [0.2] * 3
 
-    def publish(want: int, number: int, at: float = 0.2, anew: bool = False) -> None:
-        theorem.publish([at, 0.2, 0.2], [[want, number], None, None], anew=anew)
+    def publish(want: int, number: int, first: int, at: float = 0.2, anew: bool = False) -> None:
+        theorem.publish([at, 0.2, 0.2], [[want, number, first], None, None], anew=anew)
 
-    def take(want: int, number: int, n: int) -> None:
-        given = Given(1, 1, {"dose": dose, "n": [0] * 3, "stakes": [[want, number], None, None]}, 1)
+    def take(n: int) -> None:
+        given = Given(1, 1, {"dose": dose, "n": [0] * 3, "stakes": [[1, 1, 1], None, None]}, 1)
         given.came = {(0, 0.2): (n, 0.1, 0.1)}
         theorem.take(given)
 
-    publish(4, 1)
-    take(4, 1, 3)
-    for want, number, at in ((3, 1, 0.2), (5, 1, 0.2), (4, 1, 0.3), (4, 2, 0.2)):  # it is under way, and not over
-        before = theorem.stages
+    publish(4, 1, 1)
+    take(3)
+    for want, number, first, at in ((3, 1, 1, 0.2), (5, 1, 1, 0.2), (4, 1, 1, 0.3), (4, 2, 1, 0.2), (4, 2, 2, 0.2)):
+        with pytest.raises(ValueError, match="a number is used once"):  # it is under way, and not over
+            publish(want, number, first, at)
+    publish(4, 1, 1)
+    take(1)
+    shown = list(theorem.estimates(0))
+    publish(4, 1, 1)
+    take(4)
+    assert list(theorem.estimates(0)) == shown != [], "more of what is complete changes nothing"
+    for first in (1, 2, 4):
         with pytest.raises(ValueError, match="a number is used once"):
-            publish(want, number, at)
-        theorem.stages = before
-    publish(4, 1)
-    take(4, 1, 1)
-    stage = theorem.stages[1, 0]
-    take(4, 1, 4)
-    assert theorem.stages[1, 0] == stage, "more of what is complete changes nothing"
-    with pytest.raises(ValueError, match="a number is used once"):
-        publish(5, 1)
-    theorem.stages = {(1, 0): stage}
-    publish(5, 2)
-    publish(5, 1, anew=True)
-    assert not theorem.stages
+            publish(5, 1, first)
+    publish(5, 1, 1, anew=True)
+    assert not list(theorem.estimates(0))
 
 
 def test_the_papers_theorems_need_a_sigma_that_is_known() -> None:
@@ -283,7 +285,7 @@ def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
     first = study.view.cohorts[-1].first
     reading = ("told", {"id": first, "effect": 0.1, "harm": 0.1}, None)
     assert forged(events, reading)["ok"] and not forged(events, ("stopped", {}, "no"), reading)["ok"]
-    ending = {"ending": "best-arm", "winner": 0, "standing": [], "out": [None, 1, 1], "safe": []}
+    ending = {"ending": "best-arm", "winner": 0, "standing": [], "after": 1, "out": [None, 1, 1], "safe": []}
     assert not forged(events, ("ended", ending, None))["ok"]
     assert not forged(events, ("ended", ending | {"ending": "budget-spent"}, None))["ok"], "a budget names nobody"
     spent = ("ended", ending | {"ending": "budget-spent", "winner": None}, None)
@@ -488,7 +490,14 @@ def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
     good |= {"created": events[0].data, "opened": events[1].data, "corrected": {"id": 1, "harm": 0.3, "was": {}}}
     told = next(e.data for e in events if e.kind == "told")
     good["corrected"]["was"] = {"harm": told["harm"]}
-    good["ended"] = {"ending": "budget-spent", "winner": None, "standing": [], "out": [None] * 3, "safe": []}
+    good["ended"] = {
+        "ending": "budget-spent",
+        "winner": None,
+        "standing": [],
+        "after": 1,
+        "out": [None] * 3,
+        "safe": [],
+    }
     report = forged(events, (kind, good.get(kind, {}) | {"weight": 2}, "why"))
     assert not report["ok"] and ("what is not known" in report["message"] or kind == "created"), report
     possible = kind not in ("created", "opened", "closed", "resumed")
@@ -498,7 +507,7 @@ def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
 def test_an_ending_is_one_of_those_there_are() -> None:
     events, _ = half()
     for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None), ("best-arm", None)):
-        ending = {"ending": kind, "winner": winner, "standing": [], "out": [None] * 3, "safe": []}
+        ending = {"ending": kind, "winner": winner, "standing": [], "after": 1, "out": [None] * 3, "safe": []}
         assert not forged(events, ("ended", ending, None))["ok"]
     assert forged(events, ("ended", ending | {"withheld": "harm at the start dose of A"}, None))["ok"]
 
@@ -535,7 +544,7 @@ def test_a_stage_that_does_not_please_is_not_asked_for_again() -> None:
     again = second | {"stakes": first["stakes"], "dose": first["dose"], "n": first["n"]}
     assert check(chained(events[: opened[1] + 1], opened[1], json.dumps(second)))["ok"]
     report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(again | {"certified": [None] * 3})))
-    other = [[want + 1, number] for want, number in first["stakes"]]
+    other = [[want + 1, *rest] for want, *rest in first["stakes"]]
     assert report["ok"], "what is complete stays as it is"
     data = again | {"stakes": other, "certified": [None] * 3}
     report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(data)))
@@ -562,3 +571,116 @@ def test_a_block_of_nobody_is_none() -> None:
     study = Study.create("sqlite://", "s", p, seed=1, watch="warn", blocks=True)
     for n in (0, 1):
         assert forged(study.log(), ("told", {"id": 1, "n": n, "effect": 0.0, "harm": 0.0}, None))["ok"] is (n == 1)
+
+
+def test_a_cohort_that_is_withdrawn_while_effects_are_awaited_is_withdrawn_once() -> None:
+    """It waits in line behind those cohorts; once it was withdrawn again and again, and `correct` never came back."""
+    p = problem()
+    study = Study.create("sqlite://", "s", p, seed=1, watch="warn", pipeline=3)
+    people, first = subjects(p), study.ask()
+    while max(a.dose for a in study.ask()) == 0.2:
+        study.tell_many([{"id": a.id, "harm": people.read(a)["harm"]} for a in study.ask()])
+    open_ = study.ask()
+    study.correct(first[0].id, harm=9.0, reason="typo")
+    assert [e.kind for e in study.log()].count("closed") == 1 and study.verify()["ok"]
+    assert not {a.id for a in study.ask()} & {a.id for a in open_}, "nobody is given what is not certified any more"
+    with pytest.raises(SurefootError, match="was withdrawn"):
+        study.void(open_[0].id, "left")
+    study.tell_many(people.rows(open_[:1]))  # who was treated already
+    study.tell_many([{"id": a.id, "effect": people.read(a)["effect"]} for a in study.awaiting()])
+    assert study.ask() and study.verify()["ok"] and check(study.log())["ok"]
+
+
+def test_an_ending_that_a_correction_leads_back_to_holds_as_it_did() -> None:
+    """It was concluded after a cohort, and what came since, by a reading that was wrong, does not undo that."""
+    p = problem(sigma=0.1, tolerance=0.2)
+    for name in ("safebai-linear", "surefoot-linear"):
+        study = run(Study.create("sqlite://", "s", p, name, seed=1, watch="warn"), subjects(p))
+        end, subject = study.view.concluded, study.view.identify(1)
+        assert end and end["after"] == len(study.view.cohorts)
+        was = study.view.harm[1]
+        study.correct(subject, harm=was + 3.0, reason="typo")
+        study.tell_many(subjects(p).rows(study.ask()))
+        study.correct(subject, harm=was, reason="it was right")
+        assert study.view.concluded == end and study.verify()["ok"] and check(study.log())["ok"]
+        for wrong in (0, 99, 1.0, None):
+            events = study.log()
+            assert not check(chained(events, len(events) - 1, json.dumps(end | {"after": wrong})))["ok"]
+
+
+def test_names_that_look_alike_do_not_come_in_by_an_import(tmp_path: Path) -> None:
+    for name in ("\u0410", "A ", "a"):  # the first is a Cyrillic one
+        events = with_problem(arms=[ARM, B | {"name": name}, C])
+        with pytest.raises(SurefootError, match="does not hold"):
+            Study.load("sqlite://", {"surefoot": "study", "events": [e._asdict() for e in events]})
+    url, (events, _) = tmp_path / "s.db", half()
+    Study.create(url, "Trial 1", problem(), seed=1)
+    for alike in ("Tria1 l", "Tri\u0430l 1", "Trial 1", "", "s\n", "s" * 1000):
+        renamed = [e._asdict() for e in chained([e._replace(study=alike) for e in events], -1, "")]
+        with pytest.raises(SurefootError, match=r"look alike|already|name|does not hold"):
+            Study.load(url, {"surefoot": "study", "events": renamed})
+    assert Study.open(url).name == "Trial 1"
+
+
+def test_what_the_checker_prints_is_printed_as_it_is(tmp_path: Path, capsys: Any) -> None:
+    """Codes of a terminal in a name or a kind could have written "all events hold" over what it says."""
+    file = tmp_path / "study.json"
+    for events in (
+        with_problem(arms=[ARM | {"name": "A\x1b[2J\u202e"}, B, C]),
+        [half()[0][0]._replace(kind="x\n\x1b[A")],
+    ):
+        file.write_text(json.dumps({"surefoot": "study", "events": [e._asdict() for e in events]}))
+        checker.main([str(file)])
+        said = capsys.readouterr().out
+        assert all(line.isprintable() for line in said.splitlines()) and len(said.splitlines()) <= 8
+
+
+@pytest.mark.parametrize("change", [
+    {"actor": 5}, {"actor": None}, {"actor": ""}, {"actor": "a\nb"}, {"at": 5}, {"at": "x"}, {"at": ""}, {"reason": 0},
+    {"key": 5}, {"reason": "\ud800"}, {"at": "\ud800"}, {"study": ""},
+])  # fmt: skip
+def test_who_when_and_why_are_lines_of_text(change: dict[str, Any]) -> None:
+    events, _ = half()
+    assert not check(chained([*events[:-1], events[-1]._replace(**change)], -1, ""))["ok"]
+
+
+@pytest.mark.parametrize("name", ["surefoot-linear", "safebai-linear"])
+def test_what_cannot_be_computed_certifies_nothing(name: str) -> None:
+    """With a delta of 1e-320, or a harm of 1e300, an upper bound was nan, and so the largest dose was allowed."""
+    assert not check(with_problem(delta=1e-320))["ok"] and not check(with_problem(limit=1e60))["ok"]
+    events, _ = half()
+    assert not forged(events, ("told", {"id": 2, "effect": 0.1, "harm": 1e300}, None))["ok"]
+    theorem: Any = next(x for key, x in checker.THEOREMS.items() if key.startswith(name))(plain(problem()), {})
+    given = Given(
+        1, 1, {"dose": [0.2] * 3, "n": [0] * 3, "stakes": [[4, 1, 1] if "safe" in name else [1.0] * 5] * 3}, 1
+    )
+    given.came = {(0, 0.2): (4, 0.0, float("nan"))}
+    theorem.publish(given.dose, given.stakes)
+    theorem.take(given)
+    assert theorem.certified(0) == 0.2
+
+
+def test_a_page_with_two_certificates_and_a_note_of_another_study(tmp_path: Path) -> None:
+    """One reader would see the first, another the last; and a witness's signature is for the journal it was shown."""
+    keys = [Key.new(tmp_path / f"key{k}") for k in range(2)]
+    studies = [begun("surefoot-linear", "linear", 1)[0], begun("surefoot-linear", "linear", 2)[0]]
+    study, page = studies[1], studies[1].certificate().to_html()
+    assert study.verify(certificate=page)["ok"]
+    found = EMBEDDED.search(page)
+    assert found
+    for other in (found.group(0), found.group(0).replace('"best', '"worst')):
+        for forged_page in (page.replace("</body>", f"{other}</body>"), page.replace("<body>", f"<body>{other}")):
+            assert not study.verify(certificate=forged_page)["ok"]
+    mine, theirs = (countersign(it.checkpoint(tmp_path / "key0"), keys[1]) for it in studies)
+    public = [keys[1].public]
+    assert studies[0].verify(checkpoint=mine, keys=public)["authenticated"]
+    for note in (
+        theirs,
+        mine | {"signatures": theirs["signatures"]},
+        mine | {"head": theirs["head"]},
+        theirs | {"events": 1},
+    ):
+        report: Any = {"ok": False}
+        with contextlib.suppress(SurefootError):
+            report = studies[0].verify(checkpoint=note, keys=public)
+        assert not report["ok"]

@@ -19,14 +19,18 @@ from surefoot import CASES, Arm, Noise, Problem, Study, case, make
 from surefoot.designs import DESIGNS, Design
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.designs.compose import Composed
+from surefoot.designs.levels_evidence import climb
+from surefoot.designs.levels_wagers import FAR
 from surefoot.designs.linear import SafeBAILinear
-from surefoot.designs.surefoot import SurefootLinear, SurefootMonotonic
+from surefoot.designs.monotonic import CLIMB, SafeBAIMonotonic
+from surefoot.designs.surefoot import SurefootLevels, SurefootLinear, SurefootMonotonic
 from surefoot.study import checker
 from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
-from surefoot.study.published import certified, default, plain, stakes_of, theorem_of
+from surefoot.study.published import certified, default, plain, stage_of, stakes_of, theorem_of
 from surefoot.study.study import Study as Live
 
 from .subjects import problem, run, subjects
+from .test_attacks import chained
 
 LIVE = [name for name in DESIGNS if theorem_of(make(name)) in THEOREMS]
 BANK = [
@@ -45,7 +49,8 @@ def played(p: Problem, truth: Any, design: Design, seed: int, most: int) -> Iter
         if state.ending[0] != RUNNING:
             return
         cohort = design.ask(state)
-        data = {"dose": cohort.dose[0].tolist(), "n": cohort.n[0].tolist(), "stakes": stakes_of(design, state, cohort)}
+        stakes = stakes_of(cohort) if isinstance(design, Composed) else stage_of(state, number)
+        data = {"dose": cohort.dose[0].tolist(), "n": cohort.n[0].tolist(), "stakes": stakes}
         given = Given(number, 1, {**data, "n": [0] * len(p.arms)}, 1)
         given.n = data["n"]
         effect, harm, _ = truth.draw(rng, p, cohort.dose, cohort.n, state.pulls)
@@ -129,12 +134,24 @@ class Overconfident(SafeBAILinear):
         return replace(after, dose=np.minimum(after.dose * 1.01, 1.0))
 
 
+@dataclass(frozen=True)
+class Overclimbing(SafeBAIMonotonic):
+    """Goes 1% further than what is certified for limit + slack."""
+
+    def decide(self, s: Any) -> Any:
+        after = super().decide(s)
+        return replace(after, dose=np.where(after.phase == CLIMB, np.minimum(after.dose * 1.01, 1.0), after.dose))
+
+
 def too_sure(kind: Any) -> type[Design]:
-    """The same for a design of ours: it certifies and gives 1% more than it may."""
+    """The same for a design of ours: it certifies and gives 1% more than it may; a level, at half the evidence."""
 
     class TooSure(type(kind.evidence)):  # type: ignore[misc]
         def certified(self, state: Any) -> Any:
             most = super().certified(state)
+            if kind.shape == "levels":
+                wealth = self.harms(state, "calm", state.problem.ceiling, FAR, above=False)
+                return np.maximum(most, np.minimum(climb(wealth, 0.5 * math.log(3 / (0.1 * 0.1))) + 1, 3.0))
             return np.where(most > state.problem.starts, np.minimum(most * 1.01, 1.0), most)
 
     @dataclass(frozen=True)
@@ -147,26 +164,42 @@ def too_sure(kind: Any) -> type[Design]:
     return Sure
 
 
-@pytest.mark.parametrize("kind", [Overconfident, too_sure(SurefootLinear), too_sure(SurefootMonotonic)])
-def test_a_dose_that_only_the_design_certifies_is_not_released(kind: type[Design], monkeypatch: Any) -> None:
-    """1% too high, in every one of 10 studies."""
-    monkeypatch.setitem(DESIGNS.known, kind.name, kind)
-    p = problem(kind.shape, 2.0 if kind is Overconfident else 0.2)  # so many pulls that rounding up is nothing
-    start = p.arms[0].start
-    for seed in range(10):
-        study = Study.create("sqlite://", "s", p, design=kind.name, seed=seed, watch="warn")
-        run(study, subjects(p, seed))
-        view = study.view
-        pause = study.log()[-1]
-        if seed < 3:
-            assert view.standing == "paused" and pause.data["by"] == "checker" and "not certified" in str(pause.reason)
-            study.resume("we trust the design")
-            assert study.view.standing == "paused", "it cannot be talked into it"
-        for given, theorem in view.replay():  # nothing that was released lacks the checker's word
-            for arm, n in enumerate(given.n if given else ()):
-                assert given is None or not n or theorem.refusal(arm, given.dose[arm]) is None
+SURE: list[Any] = [
+    Overconfident,
+    Overclimbing,
+    too_sure(SurefootLinear),
+    too_sure(SurefootMonotonic),
+    too_sure(SurefootLevels),
+]
+
+
+def caught(kind: type[Design], seed: int) -> bool:
+    """A study by a design that is too sure of itself: whether the guard paused it; nothing that was released lacks the
+    checker's word."""
+    paper = kind in (Overconfident, Overclimbing)  # with so many pulls that rounding up is nothing
+    p = problem(kind.shape, (2.0 if kind is Overconfident else 0.5) if paper else 0.2, binary=kind.shape == "levels")
+    design: Any = kind(unit=1.0) if kind is Overclimbing else kind.name
+    study = Study.create("sqlite://", "s", p, design=design, seed=seed, watch="warn")
+    run(study, subjects(p, seed))
+    view, pause = study.view, study.log()[-1]
+    for given, theorem in view.replay():
+        for arm, n in enumerate(given.n if given else ()):
+            assert given is None or not n or theorem.refusal(arm, given.dose[arm]) is None
+    if kind.shape == "linear" or not paper:
+        start = 1.0 if kind.shape == "levels" else p.arms[0].start
         raised = [a for g in view.cohorts for a, n in zip(g.dose, g.n, strict=True) if n and start < a < 1.0]
         assert not raised, "every dose above the start was 1% too high"
+    if seed == 0:
+        study.resume("we trust the design")
+        assert study.view.standing == "paused", "it cannot be talked into it"
+    return view.standing == "paused" and pause.data["by"] == "checker" and "not certified" in str(pause.reason)
+
+
+@pytest.mark.parametrize("kind", SURE)
+def test_a_dose_that_only_the_design_certifies_is_not_released(kind: type[Design], monkeypatch: Any) -> None:
+    """1% too high, or a level too early, is caught in every study; in 100: python -m tests.study.agree sure 100."""
+    monkeypatch.setitem(DESIGNS.known, kind.name, kind)
+    assert all(caught(kind, seed) for seed in range(5))
 
 
 def test_an_ending_that_only_the_design_sees_is_not_recorded(monkeypatch: Any) -> None:
@@ -178,14 +211,20 @@ def test_an_ending_that_only_the_design_sees_is_not_recorded(monkeypatch: Any) -
 
 
 def lively(study: Live, people: Any, seed: int, most: int) -> None:
-    """Tell a study with all that may happen: part of a reading, other doses, drop-outs, corrections, pauses."""
+    """Tell a study with all that may happen: parts of readings, late effects, other doses, drop-outs, pauses, readings
+    of cohorts that were withdrawn, and corrections of harms and doses, some of them undone later."""
     rng = random.Random(seed)
     done: list[str] = []
-    while (asked := study.ask()) and len(done) < most:
-        rows = []
-        for a in rng.sample(asked, min(len(asked), rng.randint(1, 40))):
+    undo: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
+    while ((asked := study.ask()) or study.awaiting()) and len(done) < most:
+        view, late = study.view, study.awaiting()
+        rows = [{"id": a.id, "effect": people.read(a)["effect"]} for a in late if not asked or rng.random() < 0.5]
+        gone = {id for id, a in seen.items() if a.subject in view.gone or not view.find(a.subject).withdrawn}
+        left = [a for id, a in seen.items() if id not in gone and id not in done]
+        for a in [*rng.sample(asked, min(len(asked), rng.randint(1, 40))), *left[: rng.randint(0, 2)]]:
             what = rng.random()
-            if what < 0.05:
+            if what < 0.05 and a not in left:
                 study.void(a.id, "left")
                 if study.view.standing == "paused":
                     study.resume("go on", voids={"effect": 0.0, "harm": 1.0} if rng.random() < 0.5 else None)
@@ -193,19 +232,28 @@ def lively(study: Live, people: Any, seed: int, most: int) -> None:
             labels = people.of.arms[people.of.names.index(a.arm)].labels
             other = rng.choice(labels) if labels else rng.uniform(0.05, 1.0)
             rows.append({"id": a.id, **people.read(a), "dose": other if what < 0.12 else None})
+            if view.pipeline > 1 and rng.random() < 0.5:
+                del rows[-1]["effect"]
+            done.append(a.id)
         study.tell_many(rows)
-        done += [row["id"] for row in rows]
-        if done and rng.random() < 0.25:
+        seen |= {a.id: a for a in asked}
+        if undo and rng.random() < 0.5:
+            study.correct(**undo, reason="it was right")
+            undo = {}
+        elif done and rng.random() < 0.25:
             id = rng.choice(done)
             row = next(r for r in study.readings() if r["id"] == id)
-            new = 1.0 - row["harm"] if study.view.setup["voids"] == "worst" else row["harm"] + rng.gauss(0, 0.3)
-            study.correct(row["id"], harm=new, reason="typo")
+            new = 1.0 - row["harm"] if view.setup["voids"] == "worst" else row["harm"] + rng.gauss(0, 0.3)
+            given = rng.uniform(0.05, 1.0) if row["dose"] == row["assigned"] else row["assigned"]
+            changes = {"dose": given} if rng.random() < 0.2 and people.of.shape != "levels" else {"harm": new}
+            undo = {"id": id, **{key: row[key] for key in changes}} if rng.random() < 0.5 else {}
+            study.correct(id, **changes, reason="typo")
 
 
 @pytest.mark.parametrize("name", LIVE)
 def test_agrees_on_random_studies(name: str) -> None:
     """With voids, corrections, other doses and partial cohorts; 1,000 of each design: python -m tests.study.agree."""
-    for seed in range(2):
+    for seed in (1, 2):  # binary; with late effects and a tolerance
         agree(name, seed)
 
 
@@ -222,14 +270,19 @@ def agree(name: str, seed: int, most: int = 150) -> int:
     lively(study, subjects(p, seed), seed, most)
     view = study.view
     assert not [e.reason for e in view.notes if e.data.get("by") == "checker"]
+    for event in study.log() if ours else ():
+        if event.kind == "opened":
+            known = zip(event.data["safe"], event.data["certified"], strict=True)
+            assert all(b is None or math.isclose(a, b, rel_tol=CLOSE) for a, b in known), (seed, event.seq)
     for given, theorem in view.replay():
         state = view.before[given.number - 1] if given else view.state
         if isinstance(theorem, Staged) or int(state.ending[0]) != RUNNING or (given and pipeline > 1):
             continue  # a design that has ended (after a correction: before later cohorts) learns nothing more
         for arm, safe in enumerate(certified(view.design, state)):
             assert math.isclose(theorem.certified(arm), safe, rel_tol=CLOSE), (seed, given and given.number, arm)
-    report = study.verify(head=view.hash)
-    assert report["ok"], report["message"]
+    if seed % 10 == 0:  # the same walk once more
+        report = study.verify(head=view.hash)
+        assert report["ok"], report["message"]
     alone = checker.check(study.log())
     assert alone["ok"], alone["message"]
     return len(view.cohorts)
@@ -238,7 +291,7 @@ def agree(name: str, seed: int, most: int = 150) -> int:
 def test_runs_alone_on_any_python(tmp_path: Path) -> None:
     """One file, the standard library, no package: what it says, and what it does with a file that was changed."""
     p = problem()
-    study = run(Study.create(tmp_path / "s.db", "s", p, seed=1, watch="warn"), subjects(p))
+    study = run(Study.create(tmp_path / "s.db", "\u0639", p, seed=1, watch="warn"), subjects(p))
     data = study.export()
     (tmp_path / "study.json").write_text(json.dumps(data))
     (tmp_path / "checker.py").write_text(Path(checker.__file__).read_text())
@@ -250,6 +303,12 @@ def test_runs_alone_on_any_python(tmp_path: Path) -> None:
     done = alone("study.json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "A is the best arm" in done.stdout and "Consistent, not authenticated" in done.stdout
+    ascii_ = (
+        [sys.executable, "-S", "checker.py", "study.json"],
+        {"PYTHONIOENCODING": "ascii"},
+    )  # that has no such letter
+    said = subprocess.run(ascii_[0], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=ascii_[1])
+    assert said.returncode == 0 and "Study '\\u0639'" in said.stdout
     assert alone("study.json", "--head", study.view.hash).returncode == 0
     assert alone("study.json", "--head", "0" * 64).returncode == 1
     assert alone("none.json").returncode == 2 and alone().returncode == 2
@@ -283,24 +342,27 @@ def test_refuses_doses_beyond_the_largest_and_between_levels() -> None:
 def test_stages_wait_for_what_was_asked() -> None:
     p = problem()
 
-    def shown(*cohorts: tuple[float, int, int, float, int]) -> int:
+    def shown(*cohorts: tuple[float, int, int, int, float, int]) -> int:
         theorem: Any = THEOREMS["safebai-linear/1"](plain(p), {})
-        for dose, want, number, given_dose, n in cohorts:
-            given = Given(1, 1, {"dose": [dose] * 3, "n": [0] * 3, "stakes": [[want, number], None, None]}, 1)
+        for dose, want, number, first, given_dose, n in cohorts:
+            given = Given(1, 1, {"dose": [dose] * 3, "n": [0] * 3, "stakes": [[want, number, first], None, None]}, 1)
             given.n, given.came = [want, 0, 0], {(0, given_dose): (n, 0.0, 0.1 * n)}
             theorem.publish(given.dose, given.stakes)
             theorem.take(given)
         return len(list(theorem.estimates(0)))
 
-    assert shown((0.2, 4, 1, 0.2, 4)) == 1
-    assert shown((0.2, 4, 1, 0.2, 3)) == 0
-    assert shown((0.2, 4, 1, 0.2, 3), (0.2, 4, 1, 0.2, 1)) == 1
-    assert shown((0.2, 4, 1, 0.2, 5)) == 0, "more than was asked for is set aside"
-    assert shown((0.2, 4, 1, 0.3, 4)) == 0, "and so is another dose"
-    assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 2, 0.3, 4)) == 2
-    assert shown((0.2, 4, 1, 0.2, 4), (0.3, 4, 1, 0.3, 4)) == 1, "a number that is used again replaces what had it"
-    begun_anew = (0.2, 4, 2, 0.2, 3), (0.2, 4, 1, 0.2, 4), (0.2, 4, 2, 0.2, 4)
-    assert shown(*begun_anew) == 2, "of a stage that was left (after a correction) nothing is kept"
+    one = (0.2, 4, 1, 1, 0.2, 4)
+    assert shown(one) == 1
+    assert shown((0.2, 4, 1, 1, 0.2, 3)) == 0
+    assert shown((0.2, 4, 1, 1, 0.2, 3), (0.2, 4, 1, 1, 0.2, 1)) == 1
+    assert shown((0.2, 4, 1, 1, 0.2, 5)) == 0, "more than was asked for is set aside"
+    assert shown((0.2, 4, 1, 1, 0.3, 4)) == 0, "and so is another dose"
+    assert shown(one, (0.3, 4, 2, 2, 0.3, 4)) == 2
+    assert shown(one, (0.3, 4, 1, 1, 0.3, 4)) == 1, "a stage begun anew takes the place of what had its number"
+    assert shown(one, (0.3, 4, 2, 2, 0.3, 3), (0.2, 4, 1, 1, 0.2, 1), (0.3, 4, 2, 2, 0.3, 1)) == 2, "and gives it back"
+    assert shown(one, (0.3, 4, 2, 2, 0.3, 3), (0.3, 4, 3, 3, 0.3, 4)) == 2, "the second lacks a pull"
+    with pytest.raises(ValueError, match="a number is used once"):
+        shown(one, (0.3, 4, 1, 2, 0.3, 4))
 
 
 @pytest.mark.parametrize(
@@ -311,11 +373,11 @@ def test_estimates_are_as_sure_as_the_paper_says(name: str, shape: str, many: in
     theorem: Any = THEOREMS[name](plain(problem(shape, sigma=0.2)), {})
     arms = len(theorem.arms)
     for withdrawn in (True, False):
-        given = Given(1, 1, {"dose": [0.2] * arms, "n": [0] * arms, "stakes": [[5, 3], *[None] * (arms - 1)]}, 1)
+        given = Given(1, 1, {"dose": [0.2] * arms, "n": [0] * arms, "stakes": [[5, 3, 1], *[None] * (arms - 1)]}, 1)
         given.came, given.withdrawn = {(0, 0.2): (5, 0.5, 0.1)}, withdrawn
         theorem.publish(given.dose, given.stakes)
         theorem.take(given)
-        assert bool(theorem.stages) is not withdrawn
+        assert bool(list(theorem.estimates(0))) is not withdrawn
     radius = 0.2 * math.sqrt(2 * math.log(8 * many * 9 / 0.1) / 5)
     bounds = 0.2, 0.1 - radius, 0.1 + radius, 0.02 - radius, 0.02 + radius
     assert list(theorem.estimates(0)) == [pytest.approx(bounds)]
@@ -353,12 +415,12 @@ def test_no_harm_at_all_certifies_the_largest_dose() -> None:
     """A bound below 0 must not be worse than one just above it."""
     theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
     for harm in (0.2, -5.0):
-        given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1], None, None]}, 1)
+        given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1, 1], None, None]}, 1)
         given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
         theorem.publish(given.dose, given.stakes)
         theorem.take(given)
         assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / next(theorem.estimates(0))[4], 1.0))
-        theorem.stages.clear()
+        theorem.past.clear()
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:
@@ -450,15 +512,42 @@ def test_readings_at_an_angle_have_their_least_in_between() -> None:
     assert found == pytest.approx([min(x) for x in points])
 
 
-def test_stages_that_went_back_and_forth_pause_the_study() -> None:
-    """After corrections that undo each other the design counts pulls of a stage that it had left, and the checker does
-    not: once that was an exception out of `tell`, and no reading could be told any more."""
+def test_stages_that_went_back_and_forth_count_as_they_were_published() -> None:
+    """After corrections that undo each other a stage goes on with what it had, although others were tried since: a
+    cohort says with which one its stage began. Once the design counted those pulls, and the checker did not."""
     p = problem("monotonic", sigma=0.1, tolerance=0.2)
-    design = make("safebai-monotonic", unit=1.0)
-    study = Study.create("sqlite://", "s", p, design, seed=102, watch="warn", lift="anyone")
-    lively(study, subjects(p, 102), 102, 80)
-    pause = next(e for e in study.log() if e.kind == "paused")
-    assert pause.data["by"] == "checker" and "a number is used once" in str(pause.reason) and study.verify()["ok"]
+    study = Study.create("sqlite://", "s", p, make("safebai-monotonic", unit=1.0), seed=2, watch="warn")
+    people, cohorts = subjects(p, 102), []
+
+    def tell(short: int = 0) -> list[Any]:
+        asked = study.ask()
+        rows = people.rows(asked)
+        study.tell_many([row | ({"dose": 0.9} if k < short else {}) for k, row in enumerate(rows)])
+        cohorts.append(asked)
+        return asked
+
+    while max(a.dose for a in study.ask()) == 0.0:
+        tell()
+    tell(short=1)  # one got another dose: the stage lacks a pull
+    began = study.view.cohorts[-1]
+    first, was = cohorts[-2][0], people.read(cohorts[-2][0])["harm"]
+    study.correct(first.id, harm=was + 1.0, reason="typo")
+    assert study.view.cohorts[-1].stakes != began.stakes, "it goes back"
+    tell()
+    study.correct(first.id, harm=was, reason="it was right")
+    view = study.view
+    assert view.cohorts[-1].stakes == began.stakes and sum(view.cohorts[-1].n) == 1, "and on, with what it had"
+    tell()
+    theorem: Any = view.theorem
+    assert list(theorem.estimates(0)) and not [e for e in study.log() if e.kind == "paused"]
+    assert study.verify()["ok"] and checker.check(study.log())["ok"]
+    # another beginning would count other pulls
+    events = study.log()
+    opened = [k for k, e in enumerate(events) if e.kind == "opened"]
+    for wrong in (1, 99, 0):
+        data = events[opened[-2]].data
+        data["stakes"] = [row and [*row[:2], wrong] for row in data["stakes"]]
+        assert not checker.check(chained(events, opened[-2], json.dumps(data)))["ok"]
 
 
 def test_a_quarter_of_the_stake_is_on_one_size_for_all_arms(monkeypatch: Any) -> None:

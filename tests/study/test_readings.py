@@ -35,7 +35,7 @@ def agreed(asked: Problem, seed: int, most: int) -> int:
             break
         cohort = design.ask(state)
         effect, harm, _, *squares = truth.draw(rng, asked, cohort.dose, cohort.n, state.pulls)
-        stakes = stakes_of(design, state, cohort)
+        stakes = stakes_of(cohort)
         given = Given(number, 1, {"dose": cohort.dose[0].tolist(), "n": [0] * len(asked.arms), "stakes": stakes}, 1)
         given.n = cohort.n[0].tolist()
         sums = [np.asarray(x)[0].tolist() for x in (cohort.n, effect, harm, *squares)]

@@ -25,6 +25,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
@@ -43,7 +44,7 @@ FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "opened": "dose n stakes certified safe", "told": f"id {' '.join(TOLD)}", "voided": "id",
     "corrected": f"id {' '.join(TOLD)} was confirmed", "assigned": "ids for", "returned": "ids",
     "paused": "by watch arm reading level message asked ending", "warned": "by watch arm reading level message",
-    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending winner standing out safe withheld",
+    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending after winner standing out safe withheld",
     "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
     "clock": "back",
 }.items()}  # fmt: skip
@@ -78,7 +79,14 @@ def near(a: float, b: float) -> bool:
 
 
 def finite(x: Any) -> bool:
-    return type(x) in (int, float) and math.isfinite(x)
+    """Whether it is a number, of a size with which one can compute."""
+    return type(x) in (int, float) and abs(x) <= 1e100
+
+
+def shown(text: str) -> str:
+    """For a terminal: what is no letter, or none that it has, as its code."""
+    plain, has = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text), sys.stdout.encoding or "ascii"
+    return plain.encode(has, "backslashreplace").decode(has)
 
 
 # The chain
@@ -186,6 +194,10 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
+        line = "".join([event.study, event.actor] + [x for x in (event.reason, event.key) if x is not None])
+        plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
+        timed = datetime.fromisoformat(event.at).tzinfo
+        need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
@@ -281,8 +293,8 @@ class Record:
 
     def _voided(self, event: Event, data: Data) -> None:
         subject = data["id"]
-        free = not self.find(subject).closed and math.isnan(self.harm[subject]) and subject not in self.gone
-        need(free, subject, "cannot drop out any more")
+        given, free = self.find(subject), math.isnan(self.harm[subject]) and subject not in self.gone
+        need(free and not (given.closed or given.withdrawn), subject, "cannot drop out any more")
         self.gone[subject] = "open"
         if self.setup["voids"] == "worst":
             self._fill(dict(zip(READINGS, self.setup["worst"], strict=True)))
@@ -325,13 +337,13 @@ class Record:
     # Readings
     @property
     def open(self) -> Given | None:
-        return self.cohorts[-1] if self.cohorts and not self.cohorts[-1].closed else None
+        last = self.cohorts[-1] if self.cohorts else None
+        return last if last and not (last.closed or last.withdrawn) else None
 
     @property
     def free(self) -> bool:
-        """Whether another cohort may be opened: none is open, or all harms are in and few cohorts lack effects."""
-        last = self.open
-        return last is None or (not last.harms and len(self.cohorts) - self.done < self.pipeline)
+        """Whether another cohort may be opened: none is open, or all its harms are in; and few cohorts lack effects."""
+        return not (self.open and self.open.harms) and len(self.cohorts) - self.done < self.pipeline
 
     def find(self, subject: int) -> Given:
         """The cohort of a subject."""
@@ -402,8 +414,8 @@ class Record:
         *_, (_, self.theorem) = self.replay()
 
     def pending(self) -> list[Given]:
-        """Cohorts whose harms are in and whose effects are awaited, in their order."""
-        return list(takewhile(lambda given: not given.harms, self.cohorts[self.done :]))
+        """Cohorts whose harms are in and whose effects are awaited, or those of a cohort before, in their order."""
+        return list(takewhile(lambda given: not given.harms or given.withdrawn, self.cohorts[self.done :]))
 
     def ahead(self) -> Theorem:
         """What is proved with the harms of cohorts whose effects are awaited. Only its doses are used: they rest on
@@ -423,14 +435,14 @@ class Record:
             yield given, now
             if given.closed:
                 theorem.take(given)
-            elif not given.harms:  # what was known of doses before the next: its effects are awaited
+            elif not given.harms or given.withdrawn:  # what was known of doses before the next: its effects are awaited
                 ahead = copy.deepcopy(now)
                 ahead.take(given, self.sums(given, harms=True))
         yield None, theorem
 
     def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
         """Why a cohort may not be released now; None where it may."""
-        theorem, last = self.ahead(), self.cohorts[-1].seq if self.cohorts else 0
+        theorem, last = copy.copy(self.ahead()), self.cohorts[-1].seq if self.cohorts else 0
         try:
             theorem.publish(dose, stakes, anew=self.changed > last)
         except Broken as error:
@@ -438,7 +450,8 @@ class Record:
         return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
 
     def unfounded(self, ending: Data) -> str | None:
-        """Why an ending does not follow from the readings; None where it does. `out`: after which cohort an arm was."""
+        """Why an ending does not follow from the readings; None where it does. `after` which cohort it did, and after
+        which an arm was `out`: what was proved then stays proved."""
         names, kind, winner = [arm.name for arm in self.theorem.arms], ending["ending"], ending["winner"]
         need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
         need(kind in ("best-arm", "within-tolerance", "all-stopped", "budget-spent"), "there is no ending", kind)
@@ -447,14 +460,18 @@ class Record:
             return "it names no arm" if names_one else "an arm is named"
         if winner is None and kind != "all-stopped":
             return None
-        out = set()
-        for given, theorem in self.replay():
-            done = given.number - 1 if given else len(self.cohorts)
-            out |= {arm for arm, when in enumerate(ending["out"]) if when == done and theorem.out(arm)}
-        tolerated = winner if kind == "within-tolerance" else None
-        if winner is not None and (winner in out or theorem.harmful(winner) or (
-                tolerated is None and theorem.refuted(winner, None))):  # fmt: skip
-            return f"{names[winner]} is named, and was shown not to be the best"
+        after, tolerated = ending.get("after"), winner if kind == "within-tolerance" else None
+        theorem, out = self._fresh(), set[int]()
+        need(type(after) is int and 0 < after <= self.done, "nothing ends after cohort", after)
+        for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
+            theorem.publish(given.dose, given.stakes)
+            theorem.take(given)
+            out |= {arm for arm, when in enumerate(ending["out"]) if when == given.number and theorem.out(arm)}
+        for shown in (theorem, self.theorem):  # then, and now
+            worse = winner is not None and (winner in out or shown.harmful(winner) or (
+                tolerated is None and shown.refuted(winner, None)))  # fmt: skip
+            if worse:
+                return f"{names[winner]} is named, and was shown not to be the best"
         left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
         left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
         return f"{', '.join(names[arm] for arm in left)} may still be the best by what was read" if left else None
@@ -518,9 +535,9 @@ def main(arguments: Sequence[str]) -> int:
             raise ValueError("this is not the export of a study")
         report = check([Event(**event) for event in data["events"]], head)
     except (OSError, *WRONG) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(shown(f"error: {error}"), file=sys.stderr)
         return 2
-    print("\n".join([report["message"], f"head {report['head']}", *report.get("says", [])]))
+    print("\n".join(map(shown, [report["message"], f"head {report['head']}", *report.get("says", [])])))
     if report["ok"] and head is None:
         print("Consistent, not authenticated: whoever could write the file could have made all of it anew.")
     return 0 if report["ok"] else 1
@@ -719,7 +736,8 @@ def fields(table: Data, known: Iterable[str]) -> Data:
     need(table.keys() <= set(known), "the first event holds what is not known here:", *table)
     for key, x in table.items():
         if key not in TEXTS:
-            fits = finite(x) and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
+            sized = finite(x) and (x == 0 or 1e-50 <= abs(x) <= 1e50)
+            fits = sized and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
             need(fits, key, "cannot be", x)
     return table
 
@@ -752,7 +770,8 @@ class Theorem:
         self.ceiling = self.limit + problem.get("slack", 0.0) / wide
         self.tolerance: float = problem.get("tolerance", 0.0) / self.effect.wide
         self.arms = [self.arm_of(fields(arm, ARM), wide) for arm in problem["arms"]]
-        need(len({arm.name for arm in self.arms}) == self.d, "two arms have one name")
+        names = {arm.name.strip() for arm in self.arms}
+        need(len(names) == self.d and all(names), "arms have names, each its own")
 
     def arm_of(self, arm: Data, wide: float) -> Arm:
         start, levels = arm["start"], arm.get("levels") or []
@@ -797,21 +816,28 @@ class Theorem:
 
 
 class Stage(NamedTuple):
-    """Pulls of one arm at one dose: how many there will be in all, and are; sums of what was read."""
+    """What a cohort of the paper's designs asked for, and what came back of it, by arm."""
 
-    dose: float
-    want: int
-    n: float = 0
-    effect: float = 0.0
-    harm: float = 0.0
+    dose: Sequence[float]
+    stakes: Sequence[Any]
+    first: int  # the cohort with which the stage began
+    came: dict[int, Came]
+
+    def asks(self, dose: Sequence[float], stakes: Sequence[Any]) -> bool:
+        """Whether this is of the same stage: doses, numbers of pulls, and of estimates."""
+        rows = zip(self.stakes, stakes, self.dose, dose, strict=True)
+        return all((not x and not y) or (x and y and x[:2] == y[:2] and near(a, b)) for x, y, a, b in rows)
 
 
 class Staged(Theorem):
-    """The paper's designs. Stakes of an arm: how many pulls its stage has in all, and the number of its estimate.
+    """The paper's designs. Stakes of an arm: how many pulls its stage has in all, the number of its estimate, and the
+    cohort with which the stage began.
 
     By Hoeffding a mean of n readings is within sigma sqrt(2 log(8 w t^2/delta)/n) of the truth, where the statements of
     all numbers t hold together with probability 1 - delta; n is fixed before they come, so other doses and more pulls
-    than were asked for are set aside. Only after a correction may a number be used again, for what had it before.
+    than were asked for are set aside. A stage is made of the cohorts that asked for the same since it began, and the
+    one before it ends with the cohort before that. So every cohort says which readings count. Only after a correction
+    may it go back: then those of stages that the readings as corrected do not lead to are set aside, each as a whole.
     """
 
     UNITS = False
@@ -819,40 +845,55 @@ class Staged(Theorem):
 
     def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
-        self.stages: dict[tuple[int, int], Stage] = {}  # by number and arm
+        self.past: list[Stage] = []  # by cohort
         self.union = self.d if self.shape == "linear" else 1  # an epoch's number is that of all arms
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Any], anew: bool = True) -> None:
-        staked = [x for want_and_number in stakes if want_and_number for x in want_and_number]
-        need(all(type(x) is int and x > 0 for x in staked), "stages have whole numbers from 1 on")
-        numbers = staked[1::2]
+        rows, this = [row for row in stakes if row], len(self.past) + 1
+        whole = all(type(x) is int and x > 0 for row in rows for x in row) and {len(row) for row in rows} == {3}
+        need(whole, "stages have whole numbers from 1 on")
+        numbers, first = [row[1] for row in rows], rows[0][2]
+        need({row[2] for row in rows} == {first} and first <= this, "a stage began with one cohort, before or now")
         need(self.union > 1 or len(set(numbers)) == len(numbers), "no two estimates have the same number")
-        first = min(numbers, default=INF)
-        kept = {  # of a stage that was begun anew nothing is
-            (number, arm): x
-            for (number, arm), x in self.stages.items()
-            if (x.n == x.want and number < first) or (stakes[arm] == [x.want, number] and x.dose == dose[arm])
-        }
-        need(anew or len(kept) == len(self.stages), "a number is used once, and a stage goes on to its end")
-        self.stages = kept
+        before = next(self.path(first - 1), [])
+        rises = not before or max(row[1] for row in before[-1].stakes if row) < min(numbers)
+        over = first == this and all(self.pulls(before, arm)[1] for arm in range(self.d))
+        goes_on = this > 1 and self.past[-1].first == first and self.past[-1].asks(dose, stakes)
+        need(rises and (anew or over or goes_on), "a number is used once, and a stage goes on to its end")
+        self.past = [*self.past, Stage(dose, stakes, first, {})]
 
     def take(self, given: Given, came: Sums | None = None) -> None:
         if not given.withdrawn:  # a stage is whole or nothing
             super().take(given, came)
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Any) -> None:
-        want, number = stakes or (0, 0)  # nothing fits into a stage of none
-        was = self.stages.get((number, arm), Stage(dose, want))
-        if was.n + came[0] <= want:
-            self.stages[number, arm] = Stage(dose, want, *(a + b for a, b in zip(was[2:], came, strict=False)))
+        if stakes:
+            self.past[-1].came[arm] = came[:3]
+
+    def path(self, end: int) -> Iterator[list[Stage]]:
+        """The stages that count up to a cohort, the last one first: each as the cohorts that it is made of."""
+        while end:
+            last = self.past[end - 1]
+            yield [x for x in self.past[last.first - 1 : end] if x.asks(last.dose, last.stakes)]
+            end = last.first - 1
+
+    def pulls(self, stage: list[Stage], arm: int) -> tuple[list[float], bool]:
+        """How many there are of an arm, with the sums of what was read; and whether that is all that were asked for."""
+        want, sums = (stage[-1].stakes[arm] or [0])[0] if stage else 0, [0.0] * 3
+        for came in (x.came[arm] for x in stage if arm in x.came):
+            if sums[0] + came[0] <= want:
+                add(sums, came)
+        return sums, sums[0] == want
 
     def estimates(self, arm: int) -> Iterator[tuple[float, ...]]:
         """Of each stage that is complete: its dose, and what mean effect and mean harm are between."""
-        for (number, i), x in self.stages.items():
-            if i == arm and x.n == x.want:
-                unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / x.want)
-                means = zip((x.effect / x.n, x.harm / x.n), self.kinds, strict=True)
-                yield x.dose, *(mean + kind.sigma * unit * sign for mean, kind in means for sign in (-1, 1))
+        for stage in self.path(len(self.past)):
+            (n, *sums), complete = self.pulls(stage, arm)
+            if n and complete:
+                number = stage[-1].stakes[arm][1]
+                unit = math.sqrt(2 * math.log(8 * self.union * number**2 / self.delta) / n)
+                means = zip(sums, self.kinds, strict=True)
+                yield stage[-1].dose[arm], *(x / n + kind.sigma * unit * sign for x, kind in means for sign in (-1, 1))
 
     def certified(self, arm: int) -> float:
         return self.bounds(arm)[0]
@@ -874,7 +915,9 @@ class SafeBAILinear(Staged):
     def bounds(self, arm: int) -> tuple[float, float, float, bool]:
         it, limit, found = self.arms[arm], self.limit, list(self.estimates(arm))
         none = it.top if math.isfinite(it.top) else it.start  # where there is shown to be no harm
-        safe = it.within(max([it.start, *(limit * dose / most if most > 0 else none for dose, _, _, _, most in found)]))
+        safe = it.within(
+            max([it.start, *(none if most <= 0 else limit * dose / most for dose, _, _, _, most in found)])
+        )
         lower, upper, harmful = -INF, INF, False
         for dose, worst, best, least, _ in found:
             lower = max(lower, safe * worst / dose)
@@ -954,7 +997,7 @@ class SurefootLinear(Theorem):
             rest = [(g, w - 0.5 * g * g * v * self.top**2) for g, w in ANY]
             u = min((low - e) / g for g, e in rest)
             lower = (z - descend(u, 1, low, lambda u: [(g * u + e, g) for g, e in rest]) / self.top) / v
-        safe, over = (it.within(it.start * self.top / x if x > 0 else INF) for x in (upper, lower))
+        safe, over = (it.within(INF if x <= 0 else it.start * self.top / x) for x in (upper, lower))
         self.safe[arm], self.unsafe[arm] = max(self.safe[arm], safe), min(self.unsafe[arm], over)
         self.least[arm] = max(self.least[arm], lower * self.sz)
 

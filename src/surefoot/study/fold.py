@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, MOST, Event, Given, Record, near, need
-from .published import certified, checked, published, stakes_of, theorem_of
+from .checker import CLOSE, MOST, Event, Given, Record, Stage, near, need
+from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
+from .text import distinct
 from .watch import Watches
 
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
@@ -81,6 +82,7 @@ class View(Record):
         # ids begin with it, so that a sheet of another study is noticed
         self.tag = hashlib.sha256(f"{self.seed} {self.name}".encode()).hexdigest()[:4]
         self.problem = Problem.from_dict(data["problem"])
+        distinct("the arms", self.problem.names)
         self.design: Design = make(data["design"], **data["options"])
         self.state = self.design.start(self.problem)
         self.digest: str = data["theorem"]["digest"]
@@ -98,7 +100,7 @@ class View(Record):
         """The design's state with cohorts whose effects are awaited, by their harms and the mean effects so far. Doses
         rest on the former alone; the latter are for the policy, which may guess as it likes."""
         state, pending = self.state, self.pending()
-        of, now = (self.corrections, len(pending)), state
+        of, now = (self.corrections, [given.harms for given in pending]), state
         if not pending or (self._ahead[0] is now and self._ahead[1] == of):
             return self._ahead[2] if pending else state
         for given in pending:
@@ -162,13 +164,17 @@ class View(Record):
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
-            free = subject not in self.reserved and subject not in self.gone and not self.find(subject).closed
-            need(free, subject, "is not free")
+            given, free = self.find(subject), subject not in self.reserved and subject not in self.gone
+            need(free and not (given.closed or given.withdrawn), subject, "is not free")
             self.reserved[subject] = data["for"]
 
     def _returned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
             del self.reserved[subject]
+
+    def _closed(self, event: Event, data: dict[str, Any]) -> None:
+        self.stale = False
+        super()._closed(event, data)
 
     def close(self, given: Given) -> None:
         super().close(given)
@@ -186,17 +192,14 @@ class View(Record):
             self.before[later.number - 1] = state
             if later.closed:
                 state = self._decide(later, state)
-            else:
-                asked = self._asked(state, later) if self.staged else later
-                same = all(k == m and (not m or near(a, b)) for a, k, b, m in zip(
-                    asked.dose, asked.n, later.dose, later.n, strict=True))  # fmt: skip
+            elif later is self.open:
+                same = not self.staged or (self._counts(later, state) and self._asked(state, later).n == later.n)
                 self.stale = not same or self.refusal(later.dose, later.n, later.stakes) is not None
         self.state = state
 
     def _decide(self, given: Given, state: Any) -> Any:
-        if not (self.staged and given.withdrawn):  # a stage is whole or nothing
-            for cohort, outcome in self._outcomes(given, state):
-                state = self.design.tell(state, cohort, outcome)
+        for cohort, outcome in self._outcomes(given, state):
+            state = self.design.tell(state, cohort, outcome)
         for arm in np.flatnonzero(state.standing[0] != ACTIVE).tolist():
             self.out.setdefault(arm, given.number)
         return state
@@ -206,12 +209,23 @@ class View(Record):
         staked, then the rest."""
         main, came, nothing = self.released(given, state), came or given.came, (0, *[0.0] * (4 if self.squares else 2))
         dose = main.dose[0].tolist()
+        if self.staged and not self._counts(given, state):  # all of it is set aside, as what is given at other doses is
+            every = [[nothing, *(x for (i, _), x in came.items() if i == arm)] for arm in range(len(dose))]
+            aside = [tuple(map(sum, zip(*rows, strict=True))) for rows in every]
+            yield told([math.nextafter(x, math.inf) for x in state.dose[0].tolist()], None, aside)
+            return
         others = [sorted(a for i, a in came if i == arm and a != given.dose[arm]) for arm in range(len(dose))]
         for k in range(max(map(len, others))):
             at = [row[k] if k < len(row) else None for row in others]
-            told = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
-            yield _told([dose[i] if x is None else x for i, x in enumerate(at)], None, told)
-        yield _told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
+            found = [nothing if x is None else came[i, x] for i, x in enumerate(at)]
+            yield told([dose[i] if x is None else x for i, x in enumerate(at)], None, found)
+        yield told(dose, main.stakes, [came.get((i, a), nothing) for i, a in enumerate(given.dose)])
+
+    def _counts(self, given: Given, state: Any) -> bool:
+        """Whether a cohort is of the stage that a design is in: by the stakes as published, and not by its doses alone,
+        since the readings as corrected may have led elsewhere."""
+        stage = Stage(state.dose[0].tolist(), stage_of(state), 1, {})
+        return not given.withdrawn and stage.asks(given.dose, given.stakes)
 
     def released(self, given: Given, state: Any) -> Cohort:
         """A cohort for the design. A dose within 1e-9 of what this package computes is that: under another CPU or NumPy
@@ -262,7 +276,9 @@ class View(Record):
         cohort = len(self.cohorts) + 1 if given is None else given.number
         draws = np.random.PCG64(np.random.SeedSequence([self.seed, cohort, 1])).random_raw(self.design.draws)
         asked = self.design.ask(state, (draws >> np.uint64(11)).astype(float)[None] * 2.0**-53)
-        return Asked(asked.dose[0].tolist(), asked.n[0].tolist(), stakes_of(self.design, state, asked))
+        first = 1 + sum(int(x.rounds[0]) < int(state.rounds[0]) for x in self.before)
+        stakes = stage_of(state, first) if self.staged else stakes_of(asked)
+        return Asked(asked.dose[0].tolist(), asked.n[0].tolist(), stakes)
 
     def subject(self, id: Any) -> int:
         """The subject number behind an assignment's id."""
@@ -299,13 +315,14 @@ class View(Record):
 
     def _waits(self) -> bool:
         """Whether the policy would rather wait for effects: by what is expected of them it is about decided."""
-        return bool(self.open) and not any(self._asked(self.ahead_state).n)
+        return len(self.cohorts) > self.done and not any(self._asked(self.ahead_state).n)
 
     def _ending(self) -> Follow:
         s = self.state
         winner = int(s.winner[0])
         data: dict[str, Any] = {
             "ending": ENDINGS[int(s.ending[0])],
+            "after": sum(int(x.ending[0]) == RUNNING for x in self.before[: self.done]),
             "winner": winner if winner >= 0 else None,
             "standing": [STANDINGS[int(k)] for k in s.standing[0]],
             "out": [self.out.get(arm) for arm in range(len(self.problem.arms))],
@@ -331,16 +348,3 @@ class View(Record):
         most = [ahead.certified(arm) for arm in range(len(asked.n))]
         data = asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}
         return "opened", data | {"safe": certified(self.design, state)}, None
-
-
-class Asked(NamedTuple):
-    dose: list[float]
-    n: list[int]
-    stakes: list[Any]
-
-
-def _told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, Outcome]:
-    n, effect, harm, *squares = (np.array([x], dtype=float) for x in zip(*came, strict=True))
-    many = n.astype(np.int64)
-    pair = (squares[0], squares[1]) if squares else None
-    return Cohort(np.array([dose]), many, stakes), Outcome(many, effect, harm, pair)

@@ -10,13 +10,13 @@ import platform
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..designs import DESIGNS, Design, make
 from ..designs import theorem_of as theorem_of
-from ..designs.base import Cohort
+from ..designs.base import Cohort, Outcome
 from ..designs.compose import POLICIES, Composed
 from ..problem import Problem, SurefootError, choice, number
 from ..registry import Registry, a_class
@@ -37,18 +37,37 @@ def certified(design: Design, state: Any) -> list[float]:
     return [float(x) for x in safe[0]]
 
 
-def stakes_of(design: Design, state: Any, asked: Cohort) -> list[Any]:
-    """What is published of an arm: its stakes, or for the paper's designs how many pulls its stage has in all, and the
-    number of its estimate. None where nothing is staked."""
-    if isinstance(design, Composed):
-        rows = asked.stakes[0].tolist() if asked.stakes is not None else [[]] * asked.n.shape[1]
-        return [[x if x == x else None for x in row] if any(x == x for x in row) else None for row in rows]
+def stakes_of(asked: Cohort) -> list[Any]:
+    """What is published of an arm: its stakes. None where nothing is staked."""
+    rows = asked.stakes[0].tolist() if asked.stakes is not None else [[]] * asked.n.shape[1]
+    return [[x if x == x else None for x in row] if any(x == x for x in row) else None for row in rows]
+
+
+def stage_of(state: Any, first: int = 1) -> list[Any]:
+    """The same for the paper's designs: how many pulls an arm's stage has in all, the number of its estimate, and the
+    cohort with which the stage began."""
     want = state.want[0]
     if hasattr(state, "t"):  # Algorithm 2 counts the estimates of all arms, in arm order
         number = int(state.t[0]) - int((want > 0).sum()) + np.cumsum(want > 0)
     else:
         number = np.full(want.shape, int(state.rounds[0]) + 1)
-    return [[int(w), int(k)] if w else None for w, k in zip(want, number, strict=True)]
+    return [[int(w), int(k), first] if w else None for w, k in zip(want, number, strict=True)]
+
+
+class Asked(NamedTuple):
+    """A cohort as it is published."""
+
+    dose: list[float]
+    n: list[int]
+    stakes: list[Any]
+
+
+def told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, Outcome]:
+    """What came back of every arm, for a design: how many, sums of effects and of harms, and how they vary."""
+    n, effect, harm, *squares = (np.array([x], dtype=float) for x in zip(*came, strict=True))
+    many = n.astype(np.int64)
+    pair = (squares[0], squares[1]) if squares else None
+    return Cohort(np.array([dose]), many, stakes), Outcome(many, effect, harm, pair)
 
 
 def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:

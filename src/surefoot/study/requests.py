@@ -93,7 +93,7 @@ def voided(view: View, id: Any) -> dict[str, Any]:
         raise SurefootError(f"{id} was voided before")
     if view.reading(subject):
         raise SurefootError(f"{id} has a reading: it cannot be voided; if the reading is wrong, use correct")
-    if view.find(subject).closed:
+    if (given := view.find(subject)).closed or given.withdrawn:
         raise SurefootError(f"{id} was withdrawn: there is nothing to void")
     return {"id": subject}
 

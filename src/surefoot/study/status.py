@@ -121,7 +121,7 @@ def readings(view: View) -> list[dict[str, Any]]:
             status = "told" if {"effect", "harm"} <= told.keys() else "effect due" if told else "open"
             if subject in view.gone:
                 status = "void"
-            elif status == "open" and (given.closed or view.standing in ("ended", "stopped")):
+            elif status == "open" and (given.closed or given.withdrawn or view.standing in ("ended", "stopped")):
                 status = "withdrawn"
             row: dict[str, Any] = {"id": view.identify(subject), "subject": subject, "cohort": given.number}
             row |= {"n": told.get("n"), "asked": given.n[arm]} if given.blocks else {}

@@ -326,7 +326,10 @@ class Study(Live):
         report = check(events)
         if not report["ok"]:
             raise SurefootError(f"the export does not hold, so nothing was written: {report['message']}")
-        study = cls(copied(Journal(url, create=True), events), events[0].study, actor)
+        name = line("a study's name", events[0].study)
+        journal = Journal(url, create=True)
+        distinct("the studies", [name, *journal.names()])
+        study = cls(copied(journal, events), name, actor)
         with study._writing(doubtful=True) as add:
             add("imported", {"versions": versions()})
         return study
