@@ -73,8 +73,7 @@ def question(plan: Plan) -> Iterator[Block]:
     )  # fmt: skip
     rows = [["arm", "doses"], *([arm.name, _doses(arm)] for arm in p.arms)]
     yield Block("table", rows=rows)
-    kinds = ["yes or no" if x.kind == "bernoulli" else x.assumption() for x in p.noises]
-    noise = "; ".join(f"{key}: {x}" for key, x in zip(("effect", "harm"), kinds, strict=True))
+    noise = "; ".join(f"{key}: {x.assumption()}" for key, x in zip(("effect", "harm"), p.noises, strict=True))
     yield Block("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
     for line in impossible(p):
         yield Block("text", f"This cannot be resolved: {line}.")
