@@ -95,10 +95,10 @@ def question(plan: Plan) -> Iterator[Block]:
 
 def _doses(arm: Arm) -> str:
     if arm.labels is not None:
-        return ", ".join(map(str, arm.labels)) + "; the first is known to be safe"
+        return ", ".join(map(str, arm.labels)) + "; the first is declared safe"
     if arm.levels is not None:
         return ", ".join(f"{x:g}" for x in arm.levels) + f"; begins at {arm.start:g}"
-    return f"{arm.start:g} to {arm.max:g}, any; begins at {arm.start:g}, known to be safe"
+    return f"{arm.start:g} to {arm.max:g}, any; begins at {arm.start:g}, declared safe"
 
 
 def summary(plan: Plan) -> Iterator[Block]:
@@ -112,7 +112,7 @@ def summary(plan: Plan) -> Iterator[Block]:
         return " to ".join(ends)
 
     yield Block("heading", "In short")
-    rows = [["at most", "an arm is named", "the best is recommended", "subjects over the limit"]]
+    rows = [["at most", "an arm is named", "the best is recommended", "of subjects, over the limit"]]
     for most in plan.budgets:
         own = [t for t in mine if t.numbers["budget"] == most]
         shares = [[t.named for t in own], [t.numbers["recommended_best"]["rate"] for t in own]]
@@ -225,9 +225,10 @@ def odds(plan: Plan) -> Iterator[Block]:
         "Recommended: the arm that is supported best when it ends, with no promise about its dose. Failed: a wrong arm "
         "was named, or a dose was given that may not be; beside it, in brackets, a 99% upper bound on that.",
     )
-    for note in dict.fromkeys(x for table in tables for x in table.notes):
-        yield Block("text", f"{note[0].upper()}{note[1:]}.")
-    rows = [{key: x for key, x in brief(table).items() if key != "subjects: mean / 90%"} for table in tables]
+    if notes := list(dict.fromkeys(x for table in tables for x in table.notes)):
+        yield Block("text", f"To be known: {'; '.join(notes)}.")
+    skip = "subjects: mean / 90%", "promised"
+    rows = [{key: x for key, x in brief(table).items() if key not in skip} for table in tables]
     head = list(dict.fromkeys(key for row in rows for key in row))
     yield Block("table", rows=[head, *([row.get(key, "") for key in head] for row in rows)])
     yield Block("heading", "Sample sizes and exposure")
