@@ -102,8 +102,9 @@ class Advice:
     def lines(self) -> list[str]:
         """In words."""
         said = [f"It may never end: {line}." for line in self.doubts] or ["It can be resolved."]
-        broken = self.scenario.violations(self.problem) if self.scenario else []
-        said += [f"{self.scenario.name} is outside the assumptions, so nothing is promised: {line}." for line in broken]
+        if self.scenario:
+            broken = self.scenario.violations(self.problem)
+            said += [f"{self.scenario.name}: outside the assumptions, so nothing is promised: {x}." for x in broken]
         if self.scenario is None:
             said.append("How many subjects depends on the truth: give the arms effect and harm curves to learn more.")
         elif self.unclear:
