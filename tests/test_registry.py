@@ -74,7 +74,7 @@ def test_a_policy_is_an_option_of_its_design() -> None:
     assert make("surefoot-monotonic").label == "surefoot-monotonic"
     register(Slow)
     design = make("surefoot-monotonic", policy="slow", pause="3")
-    assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "surefoot-monotonic:policy=slow:pause=3"
+    assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "slow:pause=3"
     assert make(design.name, **design.options) == design
     assert find("slow:pause=3") == ("surefoot-monotonic", {"policy": "slow", "pause": "3"})
     assert make("slow", pause=3) == design

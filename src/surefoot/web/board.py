@@ -140,6 +140,7 @@ def board(view: View) -> dict[str, Any]:
                 "arm": it.name,
                 "standing": standing,
                 "words": STANDING[standing],
+                "sure": it.sure(safe) if math.isfinite(safe) else "",
                 "shown": said(it, safe) if math.isfinite(safe) and standing != "stopped" else "none",
                 "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
                 "safe": safe,
