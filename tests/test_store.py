@@ -127,11 +127,12 @@ def test_sums_come_back_exactly(whole: Any) -> None:
     assert back.excess == whole.sums.excess and (back + back).trials == 400
 
 
-def test_a_python_function_is_refused(tmp_path: Path) -> None:
+def test_python_functions_are_kept_apart(tmp_path: Path) -> None:
     problem, scenario = case("paper-linear", 3)
-    mine = Scenario(scenario.effect, (lambda dose: 0.5 * dose,) * 3)
-    with pytest.raises(SurefootError, match="Python function"):
+    for slope, files in ((0.5, 1), (0.5, 1), (0.6, 2)):
+        mine = Scenario(scenario.effect, (lambda dose, slope=slope: slope * dose,) * 3)
         simulate(problem, mine, LINEAR, 4, out=tmp_path)
+        assert len(list((tmp_path / "parts").glob("*.json"))) == files
 
 
 def test_a_trace_is_not_kept(tmp_path: Path) -> None:

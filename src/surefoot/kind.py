@@ -105,6 +105,11 @@ class Noise(metaclass=_ByName):
         """Log of the wealth from one bet on the sum of n readings that their mean is above (or below) `bound`."""
         return subgaussian_bet(total, n, bound, guess, self.scale, above)
 
+    def tilted(self, mean: Array, by: Array) -> Array:
+        """The mean whose natural parameter is higher by so much, in sigmas: of a bet with this guess against `mean`, no
+        pull changes the wealth by more than in proportion to it."""
+        return mean + self.scale * by
+
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
         """Log of the wealth from a mixture of bets that a mean is above (or below) x.
 

@@ -155,6 +155,12 @@ class Bernoulli(_Coin):
     def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
         return binary_bet(total, n, bound, guess, above)
 
+    def tilted(self, mean: Array, by: Array) -> Array:
+        """By log odds."""
+        xp = array_namespace(by)
+        mean = xp.clip(mean, 0.0, 1.0)
+        return mean / (mean + (1 - mean) * xp.exp(-by))
+
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
         """Of likelihood ratios, over log odds of their own; weights must be 1, and the prior is not asked."""
         return log_tilt(total, weight, x, above)
@@ -287,6 +293,11 @@ class Poisson(Noise):
 
     def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
         return count_bet(total, n, bound, guess, 1e-3 * self.about, above)
+
+    def tilted(self, mean: Array, by: Array) -> Array:
+        """By the log of how many times higher it is."""
+        xp = array_namespace(by)
+        return xp.where(mean > 0, mean, 0.0) * xp.exp(by)
 
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
         """Of likelihood ratios, over the log of how many times higher a mean is; weights must be 1."""

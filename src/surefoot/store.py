@@ -50,14 +50,26 @@ def code(*modules: str) -> str:
 
 def identity(run: Any) -> dict[str, Any]:
     """All that decides what comes of a run."""
-    design, policy = run.design, getattr(run.design, "policy", None)
-    modules = sorted({type(it).__module__ for it in (design, policy, run.watch) if it is not None})
+    design, policy, truth = run.design, getattr(run.design, "policy", None), run.scenario
+    functions = [curve for curve in (*truth.effect, *truth.harm) if hasattr(curve, "__qualname__")]
+    modules = {type(it).__module__ for it in (design, policy, run.watch) if it is not None}
+    modules |= {curve.__module__ for curve in functions}
     return {
-        "scenario": run.scenario.name, "truth": run.scenario.to_dict(run.problem), "design": design.name,
-        "options": {key: repr(value) for key, value in design.options.items()}, "policy": repr(policy),
-        "trials": run.trials, "seed": run.seed, "part": part_size(design), "keep": run.keep, "watch": repr(run.watch),
-        "device": repr(run.device), "numpy": np.__version__, "code": code(*(m for m in modules if m != "builtins")),
+        "scenario": truth.name, "truth": _pickled(run) if functions else truth.to_dict(run.problem),
+        "design": design.name, "options": {key: repr(value) for key, value in design.options.items()},
+        "policy": repr(policy), "trials": run.trials, "seed": run.seed, "part": part_size(design), "keep": run.keep,
+        "watch": repr(run.watch), "device": repr(run.device), "numpy": np.__version__,
+        "code": code(*sorted(m for m in modules if m != "builtins")),
     }  # fmt: skip
+
+
+def _pickled(run: Any) -> str:
+    """Of a truth with Python functions: those of a module are named there, and their source is part of `code`."""
+    import cloudpickle
+
+    truth = run.scenario
+    told = run.problem.to_dict(), truth.effect, truth.harm, repr(truth.noise), truth.correlation, truth.drift
+    return hashlib.sha256(cloudpickle.dumps(told)).hexdigest()
 
 
 @dataclass

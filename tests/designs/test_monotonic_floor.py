@@ -85,7 +85,7 @@ def test_no_stake_of_a_policy_is_above_its_cap() -> None:
     problem = three(budget=900)
     for state, cohort, _, _ in play(SurefootMonotonic(Wild()), *problem, trials=4):
         free, p = ~MonotonicFloor().due(state)[:, None], state.problem
-        most = CAP / np.sqrt(np.maximum(state.n + cohort.n, 1))
+        most = CAP * np.maximum(state.n + cohort.n, 1) ** -0.125
         climb, reach, harm, below, above = (cohort.stakes[..., i] for i in range(5))
         assert np.all(np.isnan(reach) | (reach >= FINEST * (p.largest - p.starts)))
         next_rung = p.ceiling - np.maximum(state.base - cohort.dose, 0.0)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from array_api_compat import array_namespace, device
 
 from ..arrays import Array, floats, like, pick
-from ..noise import Unknown
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .compose import Floor
@@ -34,11 +33,9 @@ GOLDEN = 0.5 * (5**0.5 - 1)  # its multiples, less whole numbers, come near ever
 MORE = 8  # room for so many visits at a time
 WIDE = 2.5  # sigmas, over the fourth root of a visit's pulls: how far off its means may be
 PART = 1 / 3  # of the gap between two arms, from either end: effects that far are bet on
-CAP = 12.0  # sigmas, over the root of an arm's pulls: no stake of the policy is larger. On all of them it would tell 72
-# nats, where 10 or so are enough
+CAP = 12.0  # sigmas (or log odds), over the eighth root of an arm's pulls: no stake of the policy is larger. That is
+# far more than any study needs, and yet all of them together lose less than in proportion to the pulls
 STAKED = 64.0  # times the pulls to the power 3/4: so many binary effects or counts, which have no size, may be bet on
-LOW = 0.1  # sigmas, over the fourth root of an arm's pulls: no rate is guessed to be lower in a climb, since the ratio
-# of two small rates has no bound
 FINEST = 1e-9  # of an arm's doses: ladders reach at least that far
 
 
@@ -63,11 +60,8 @@ class Bounds(NamedTuple):
 
 
 class MonotonicFloor(Floor[MonotonicState]):
-    def begin(self, state: MonotonicState) -> Visits | None:
-        """None where a sigma is not known: in units of a guess its caps would hold the policy back."""
+    def begin(self, state: MonotonicState) -> Visits:
         xp, base = array_namespace(state.base), state.base
-        if any(isinstance(noise, Unknown) for noise in state.problem.noises):
-            return None
         seen = xp.zeros((*base.shape, MORE, 4), dtype=xp.float64, device=device(base))
         return Visits(seen, xp.zeros_like(state.pulls), xp.zeros_like(state.pulls), state.pulls < 0)
 
@@ -128,20 +122,19 @@ class MonotonicFloor(Floor[MonotonicState]):
         """Stakes that all together lose less than in proportion to the pulls."""
         xp, p = array_namespace(s.base), s.problem
         n = xp.maximum(floats(s.n + cohort.n), 1.0 + 0.0 * s.base)
-        sz = CAP * p.noises[1].scale / xp.sqrt(n)
-        harm = xp.where(xp.isfinite(own.harm), xp.clip(own.harm, p.limit - sz, p.limit + sz), xp.nan)
+        most, harms = CAP * n**-0.125, p.noises[1].tilted
+        low, high = (harms(p.limit + 0.0 * n, sign * most) for sign in (-1.0, 1.0))
+        harm = xp.where(xp.isfinite(own.harm), xp.clip(own.harm, low, high), xp.nan)
         if p.noises[0].ratios:
             below, above = (
                 xp.where(s.total[..., sums][..., 0] + floats(cohort.n) <= STAKED * n**0.75, x, xp.nan)
                 for x, sums in ((own.below, BELOW), (own.above, ABOVE))
             )
         else:
-            most = CAP / xp.sqrt(n)
             below, above = (xp.where(x < xp.inf, xp.minimum(x, most), x) for x in (own.below, own.above))
         # of the next rung; those of higher ones are smaller
         bound = p.ceiling - like(n, p.lipschitz) * xp.maximum(s.base - cohort.dose, 0.0)
-        lowest = xp.maximum(bound - sz, LOW * p.noises[1].scale * n**-0.25) if p.noises[1].ratios else bound - sz
-        return own._replace(climb=xp.maximum(own.climb, lowest), harm=harm, below=below, above=above)
+        return own._replace(climb=xp.maximum(own.climb, harms(bound, -most)), harm=harm, below=below, above=above)
 
     def sure(self, s: MonotonicState, cohort: Cohort, own: Stakes) -> Stakes:
         """Those of a visit: harm is bet to be where it surely is, effects where they surely tell the arms apart."""
