@@ -3,20 +3,29 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests start many Pythons: what is compiled once should stay so, whatever the machine's habit.
 export PYTHONDONTWRITEBYTECODE :=
-.PHONY: demo test test-fast lint docs dist bench soak clean
+.PHONY: demo test suite test-fast lint style types docs dist bench soak clean
 
 demo: .venv/ready
 	$(BIN)/surefoot demo
 
-test: lint
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=96
+# Types are checked beside the tests, and there is a worker more than cores: while one waits for a browser, a database
+# or a process, no core is idle.
+test: style
+	$(MAKE) --jobs 2 types suite
+
+suite: .venv/tools
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=97
 
 test-fast: .venv/tools
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
-lint: .venv/tools
+lint: style types
+
+style: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: .venv/tools
 	$(BIN)/mypy
 
 docs: .venv/tools

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples in every run: a failure is a change in the code, not in the dice.
 # To look for new ones: pytest --hypothesis-profile=search
-settings.register_profile("fixed", derandomize=True, deadline=None)
-settings.register_profile("search", deadline=None)
+BUSY = [HealthCheck.too_slow]  # the machine may be
+settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=BUSY)
+settings.register_profile("search", deadline=None, suppress_health_check=BUSY)
 settings.load_profile("fixed")
 
 # A command line is put together from its annotations once in a process, as it is for a user, not once a call.
@@ -27,6 +28,11 @@ TRIALS = (
     "tests/designs/", "tests/study/test_checker.py", "tests/study/test_processes.py", "tests/study/test_replay.py",
     "tests/study/test_study.py", "tests/study/test_tutorial.py", "tests/study/test_watch.py", "tests/test_bounds.py",
     "tests/test_catalogue", "tests/test_certified.py", "tests/test_docs.py", "tests/test_play.py",
+    "tests/study/test_attacks.py", "tests/study/test_blocks.py", "tests/test_device.py",
+    "tests/study/test_certificate.py", "tests/study/test_levels.py", "tests/study/test_trust.py::TestThreads",
+    "tests/test_examples.py", "tests/test_testing.py",
+    "tests/test_store.py::test_a_killed", "tests/test_theory.py::test_char", "tests/test_theory.py::test_measured",
+    "tests/test_theory.py::test_upper", "tests/web/test_browser.py::test_many",
 )  # fmt: skip
 TRACED = "COVERAGE_PROCESS_CONFIG"  # tells processes of a traced one to be traced as well
 

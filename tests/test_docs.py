@@ -95,6 +95,13 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
         assert "Examples\n" in text, f"{name} has no example"
 
 
+def test_problems_and_results_are_shown_in_a_line_and_as_a_table() -> None:
+    problem, truth = surefoot.case("paper-drug", 5)
+    result = surefoot.simulate(problem, truth, surefoot.make("safebai-monotonic"), 2, progress=False)
+    for it, words in ((problem, "slack"), (result, "safebai-monotonic")):
+        assert words in repr(it) and "\n" not in repr(it) and "<table" in it._repr_html_()
+
+
 @pytest.mark.usefixtures("clean")
 def test_examples_of_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -132,7 +139,9 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
     book = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     with contextlib.chdir(tmp_path):
         os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-        NotebookClient(book, timeout=300, kernel_name="python3").execute()
+        client = NotebookClient(book, timeout=600, startup_timeout=600, kernel_name="python3")
+        client.create_kernel_manager().transport = "ipc"  # no port that another process may take first
+        client.execute()
     assert not any("outputs" in cell and not cell.get("execution_count") for cell in book.cells)
     shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", ())]
     drawn = sum("image/png" in data for data in shown)

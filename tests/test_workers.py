@@ -80,7 +80,7 @@ def start(*words: str) -> "subprocess.Popen[bytes]":
 
 
 ROOT = Path(__file__).parent.parent
-ENV = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+ENV = {**os.environ, "COVERAGE_PROCESS_CONFIG": "", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, lis
             start("worker", *told, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder))
             for _ in range(2)
         ]
-        while not file.exists():
+        while not file.exists() or not file.read_text().endswith("}"):
+            assert all_[0].poll() is None, "the scheduler has ended"
             time.sleep(0.1)
         with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
             client.wait_for_workers(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -62,6 +61,8 @@ def number_or(name: str, value: Any, *words: str) -> Any:
 def choice(name: str, value: Any, options: Iterable[str]) -> Any:
     options = list(options)
     if value not in options:
+        import difflib  # only here: what an error needs should not make every import longer
+
         near = difflib.get_close_matches(str(value), options, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         some = options if len(options) <= MANY else [*options[:MANY], f"... ({len(options)} in all)"]

@@ -43,13 +43,13 @@ class Device:
             raise SurefootError(f"PyTorch {torch.__version__} cannot use device {self.name!r}: {reason}") from None
 
     @property
-    def xp(self) -> Any:
+    def xp(self) -> Any:  # with PyTorch
         import array_api_compat.torch as xp
 
         return xp
 
     @contextmanager
-    def ready(self) -> Iterator[None]:
+    def ready(self) -> Iterator[None]:  # with PyTorch
         """While something runs there: numbers are of double precision, whatever they are made of."""
         import torch
 
@@ -78,7 +78,7 @@ class Device:
                 moved[f.name] = self.put(x)
         return replace(batch, **moved) if moved else batch
 
-    def generator(self, seed: int, first: int) -> Draws:
+    def generator(self, seed: int, first: int) -> Draws:  # with PyTorch
         import torch
 
         key = np.random.SeedSequence(seed, spawn_key=(first,)).generate_state(1, np.uint64)[0]
@@ -93,13 +93,13 @@ class Draws:
     source: Any
     device: str
 
-    def standard_normal(self, shape: tuple[int, ...]) -> Array:
+    def standard_normal(self, shape: tuple[int, ...]) -> Array:  # with PyTorch
         return self.torch.randn(tuple(shape), generator=self.source, dtype=self.torch.float64, device=self.device)
 
-    def random(self, shape: tuple[int, ...]) -> Array:
+    def random(self, shape: tuple[int, ...]) -> Array:  # with PyTorch
         return self.torch.rand(tuple(shape), generator=self.source, dtype=self.torch.float64, device=self.device)
 
-    def binomial(self, n: Array, p: Array) -> Array:
+    def binomial(self, n: Array, p: Array) -> Array:  # with PyTorch
         n, p = self.torch.broadcast_tensors(n.to(self.torch.float64), p)
         return self.torch.binomial(n, p, generator=self.source)
 

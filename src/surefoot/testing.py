@@ -342,7 +342,7 @@ class JournalSuite:
 
         def read() -> None:
             journal = Journal(url)
-            while not done.is_set():
+            while not seen or not done.is_set():
                 seen.append(len(journal.read("one")))
 
         reader, writers = threading.Thread(target=read), [threading.Thread(target=write) for _ in range(4)]

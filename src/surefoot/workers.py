@@ -10,7 +10,6 @@ import pickle
 import platform
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -81,6 +80,8 @@ class Local(Workers):
     """Processes of this machine. Designs and curves may be written anywhere, in a notebook too (cloudpickle)."""
 
     def __init__(self, count: int) -> None:
+        import tempfile  # only here: it takes long to import
+
         self.slots = count
         self.folder = tempfile.TemporaryDirectory(prefix="surefoot-")  # where workers say how far they are
         self.all = [_Process(Path(self.folder.name) / str(k)) for k in range(count)]
@@ -276,7 +277,7 @@ class Ray(Workers):
         self.ray, self.address = ray, address
         self._connect()
 
-    def _connect(self) -> None:
+    def _connect(self) -> None:  # with Ray
         ray = self.ray
         try:
             ray.init(self.address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
@@ -288,12 +289,12 @@ class Ray(Workers):
         self.slots = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
         agree({"of Ray": ray.get(ray.remote(_ask()).remote())})
 
-    def submit(self, job: Job) -> Future[Played]:
+    def submit(self, job: Job) -> Future[Played]:  # with Ray
         if not self.ray.is_initialized():
             self._connect()
         return _translated(self.play.remote(job).future())
 
-    def close(self) -> None:
+    def close(self) -> None:  # with Ray
         with suppress(Exception):
             self.ray.shutdown()
 

@@ -39,7 +39,7 @@ class TestSuite(DesignSuite):
         return problem.but(noise=Noise("gaussian", 0.4 * problem.sigma)), scenario
 
     def simulated(self, name: str) -> Result:
-        return simulate(*case(name, budget=3000), self.design, self.trials, seed=1)
+        return simulate(*case(name, budget=2000), self.design, self.trials, seed=1)
 
 
 # Wagers

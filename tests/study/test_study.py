@@ -58,8 +58,8 @@ def test_a_study_from_beginning_to_end(url: str, design: str) -> None:
 def test_the_study_decides_as_the_design_does(name: str, tmp_path: Path) -> None:
     """Told in any order, one by one, through many reopenings: the very numbers of the design played directly."""
     design = make(name)
-    people = subjects(problem(design.shape))
-    study = new(f"{tmp_path}/s.db", design.shape, design=name)
+    people = subjects(problem(design.shape, sigma=0.1))
+    study = new(f"{tmp_path}/s.db", design.shape, design=name, sigma=0.1)
     state = design.start(people.of)
     rng = np.random.default_rng(0)
     while state.ending[0] == RUNNING:
@@ -537,6 +537,20 @@ def test_export_and_import(url: str, tmp_path: Path) -> None:
         with pytest.raises(SurefootError):
             Study.load(f"{tmp_path}/other.db", bad)
     assert not Path(f"{tmp_path}/other.db").exists()
+
+
+def test_what_says_nothing_is_not_told(study: Study) -> None:
+    first = study.ask()[0].id
+    with pytest.raises(SurefootError, match="nothing to tell"):
+        study.tell(first)
+    with pytest.raises(SurefootError, match="not in blocks"):
+        study.tell(first, 1.0, 1.0, n=3)
+
+
+def test_it_is_shown_in_a_line_and_as_a_table(study: Study) -> None:
+    study.tell(study.ask()[0].id, 0.1, 0.1)
+    assert repr(study) == f"<Study 'trial': running, 1 reading, {STAGED}>"
+    assert study._repr_html_().count("<tr") >= len(study.view.problem.arms)
 
 
 def test_the_view_is_a_fold(study: Study) -> None:

@@ -706,3 +706,12 @@ class TestStatusOfWhatDoesNotHold:
         with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
             db.execute("UPDATE surefoot_events SET payload = 'null' WHERE seq = 4")
         assert not Study.open(tmp_path / "s.db").status()["holds"]
+
+
+def test_files_that_are_no_keys(tmp_path: Path) -> None:
+    with pytest.raises(SurefootError, match="cannot write"):
+        Key.new(tmp_path / "no" / "key")
+    (tmp_path / "key").write_text("{}")
+    (tmp_path / "key").chmod(0o600)
+    with pytest.raises(SurefootError, match="is not a key: make one with"):
+        Key.load(tmp_path / "key")

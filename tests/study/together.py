@@ -1,4 +1,4 @@
-"""Six processes, each with three threads on one `Study`, tell one study at once, and one reads it all the while:
+"""Four processes, each with two threads on one `Study`, tell one study at once, and one reads it all the while:
 python -m tests.study.together URL
 
 Prints how long the reader's `status` took.
@@ -19,11 +19,11 @@ from surefoot.study import Study
 from .subjects import problem, run, subjects
 
 PROBLEM = problem("linear", sigma=0.2)
-TELLERS, THREADS = 6, 3
+TELLERS, THREADS = 4, 2
 
 
 def teller(url: str, k: int) -> None:
-    """Three threads on one study, each telling every 18th subject, now alone, now in batches, until the study ends."""
+    """Threads on one study, each telling every eighth subject, now alone, now in batches, until the study ends."""
     study, people = Study.open(url, "s"), subjects(PROBLEM)
     wrong: list[BaseException] = []
 

@@ -134,7 +134,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        browser = play.chromium.launch(headless=True, **find())
+        browser = play.chromium.launch(headless=True, timeout=300_000, **find())
         yield browser
         browser.close()
 

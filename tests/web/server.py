@@ -40,7 +40,9 @@ class Server:
 
     def client(self, headers: dict[str, str] | None = None, **options: Any) -> httpx.Client:
         headers = {"sec-fetch-site": "same-origin"} | (headers or {})
-        how: dict[str, Any] = {"headers": headers, "follow_redirects": True, "timeout": 60} | options
+        # a connection is let go of long before the server does: none is closed while something is sent
+        limits = httpx.Limits(keepalive_expiry=1)
+        how: dict[str, Any] = {"headers": headers, "follow_redirects": True, "timeout": 60, "limits": limits} | options
         self.clients.append(httpx.Client(base_url=self.url, **how))
         return self.clients[-1]
 
@@ -67,12 +69,19 @@ def token(client: httpx.Client, page: str = "/") -> str:
     return found[1]
 
 
+def bound(port: int = 0) -> socket.socket:
+    """To this port, or to one that is free. Several may be: so a port can be kept while nobody listens."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind(("127.0.0.1", port))
+    return held
+
+
 @contextmanager
 def serving(db: Path | str, safety: Safety | None = None, port: int = 0, **options: Any) -> Iterator[Server]:
     app = create_app(db, safety, **options)
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", port))
+    held = bound(port)
     config = uvicorn.Config(app, **SERVER | {"log_level": "critical", "timeout_graceful_shutdown": 1})
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)

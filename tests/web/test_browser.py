@@ -15,7 +15,7 @@ from surefoot.web.lab_work import START
 
 from .browser import axe
 from .screens import log_in
-from .server import ARABIC, NAMES, PASSWORD, Server, long_study, play, serving
+from .server import ARABIC, NAMES, PASSWORD, Server, bound, long_study, play, serving
 
 EASY = START.replace("sigma = 0.3", "sigma = 0.02").replace("start = 0.2", "start = 0.5").replace("cream B", "كريم ب")
 
@@ -48,6 +48,13 @@ def watch(browser: Any) -> Iterator[Watch]:
     for context in it.contexts:
         context.close()
     it.check()
+
+
+@pytest.fixture(autouse=True)
+def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of their own are traced where they are what is tested: it takes them half as long again."""
+    if request.node.name != "test_work_in_the_background":
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +117,12 @@ def test_from_the_first_start_to_the_certificate(watch: Watch, tmp_path: Path) -
             page.click("button:has-text('Tell all of them')")
             page.wait_for_selector(f"text={len(rows)} told")
         page.click("nav >> text=Board")
-        assert "Ended: cream A is the best arm" in page.inner_text(".sentence")
+        page.wait_for_selector(".sentence:has-text('Ended: cream A is the best arm')")
         page.click("nav >> text=Journal")
         page.click("text=Verify all of it")
         page.wait_for_selector("text=It holds.")
         page.click("text=Certificate >> nth=0")
-        assert "cream A is the best arm" in page.inner_text(".verdict")
+        page.wait_for_selector(".verdict:has-text('cream A is the best arm')")
         assert study.log()[-1].actor == "ann (admin)"
 
 
@@ -215,7 +222,7 @@ def test_typing_by_keyboard_through_accidents(watch: Watch, many: Server) -> Non
     context.set_offline(False)
     page.keyboard.press("Enter")
     page.wait_for_selector(f"#row-{one.id}.done")
-    assert page.locator("#offline").is_hidden()
+    page.wait_for_selector("#offline", state="hidden")
     other = log_in(many, watch.context(), "too", "statistician")
     other.goto(f"{many.url}/study/levels/enter")
     for who, harm in ((page, "0"), (other, "1")):
@@ -232,18 +239,18 @@ def test_the_board_follows_and_says_when_it_cannot(watch: Watch, tmp_path: Path)
     db = tmp_path / "live.db"
     study = play(db, "live", "paper-linear", 3, most=2)
     watch.allowed = ["ERR_", "[object Event]"]
-    with serving(db) as server:
-        port = int(server.url.rpartition(":")[2])
-        page = log_in(server, watch.context(), "sees", "reader")
-        page.goto(f"{server.url}/study/live")
-        page.wait_for_timeout(300)
-        study.pause("a phone call")
-        page.wait_for_selector("text=Paused: a phone call")
-    page.wait_for_selector("#offline:visible")
-    with serving(db, port=port):
-        study.resume("it was nothing")
-        page.wait_for_selector("#offline", state="hidden")
-        page.wait_for_selector("text=Running: cohort")
+    with bound() as kept:
+        port = kept.getsockname()[1]
+        with serving(db, port=port) as server:
+            page = log_in(server, watch.context(), "sees", "reader")
+            page.goto(f"{server.url}/study/live")
+            study.pause("a phone call")
+            page.wait_for_selector("text=Paused: a phone call")
+        page.wait_for_selector("#offline:visible")
+        with serving(db, port=port):
+            study.resume("it was nothing")
+            page.wait_for_selector("#offline", state="hidden")
+            page.wait_for_selector("text=Running: cohort")
 
 
 def test_the_demo(watch: Watch, tmp_path: Path) -> None:
@@ -293,19 +300,20 @@ def test_names_as_long_as_may_be(watch: Watch, many: Server) -> None:
 
 def test_many_thousand_readings(watch: Watch, tmp_path: Path) -> None:
     """Nothing is sent whole, and nothing takes long: every page is small, whatever stands behind it."""
-    long_study(tmp_path / "big.db", "big", 20_000)
+    long_study(tmp_path / "big.db", "big", 5_000)
     with serving(tmp_path / "big.db") as server:
         page = log_in(server, watch.context(), "reads", "statistician")
         sizes = list[int]()
         shown = re.compile("/study/big(/enter|/journal|/board)?([?].*)?$")
-        page.on("response", lambda r: sizes.append(len(r.body())) if shown.search(r.url) else None)
+        page.on("response", lambda r: sizes.append(int(r.headers["content-length"])) if shown.search(r.url) else None)
         page.goto(f"{server.url}/study/big")
-        assert page.inner_text(".facts dd >> nth=0") == "20,000"
+        assert page.inner_text(".facts dd >> nth=0") == "5,000"
         assert page.locator("svg.chart circle").count() < 500
         page.click("nav >> text=Journal")
+        page.wait_for_selector("table.journal tbody tr >> nth=99")
         assert page.locator("table.journal tbody tr").count() == 100
         page.click("text=Older")
-        page.wait_for_url("**/journal?before=*")
+        page.wait_for_url("**/journal?before=*")  # and until it is there as a whole
         assert page.locator("table.journal tbody tr").count() == 100
         page.select_option("[name=kind]", "opened")
         page.click("button:has-text('Filter')")
@@ -313,15 +321,16 @@ def test_many_thousand_readings(watch: Watch, tmp_path: Path) -> None:
         assert 2 <= page.locator("table.journal tbody tr").count() < 20
         page.click("nav >> text=Enter")
         rows = page.locator("li.work")
+        page.wait_for_selector("li.work >> nth=49")
         assert rows.count() == 50
         rows.first.locator("[name=harm]").fill("0.1")
         rows.first.locator("[name=effect]").fill("0.2")
         rows.first.locator("button").click()
         page.wait_for_selector("li.done")
         page.click("nav >> text=Board")
-        page.wait_for_selector(".facts dd:has-text('20,001')")
+        page.wait_for_selector(".facts dd:has-text('5,001')")
         page.close()
-        assert max(sizes) < 150_000
+        assert len(sizes) >= 6 and max(sizes) < 150_000
 
 
 def test_work_in_the_background(watch: Watch, many: Server) -> None:

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from surefoot import SurefootError
-from surefoot.web import serve
+from surefoot.web import gate, serve
 from surefoot.web.access import ROLES, Access, Limiter, Refused
 from surefoot.web.accounts import _local
 from surefoot.web.app import Patient, table
@@ -170,8 +170,7 @@ def test_wrong_logins(server: Server) -> None:
     server.person("victim", "reader")
     client, seen = server.client(), []
     for k in range(12):
-        answer = client.post("/login", data={"name": "victim", "password": f"guess {k} {k}"})
-        seen.append(answer.status_code)
+        seen.append(client.post("/login", data={"name": "victim", "password": f"guess {k} {k}"}).status_code)
     for k in range(1000):
         with pytest.raises(Refused) as error:
             server.site.access.login("victim", f"guess {k}", "127.0.0.1")
@@ -179,8 +178,8 @@ def test_wrong_logins(server: Server) -> None:
     assert seen.count(403) <= 15 and set(seen) == {403, 429}, "those that were looked at"
     for _ in range(8):  # a busy machine may be slower than the first waits
         server.site.access.by_pair.failed("victim 127.0.0.1")
-    assert client.post("/login", data={"name": "victim", "password": PASSWORD}).status_code == 429
-    assert int(answer.headers["retry-after"]) >= 1
+    refused = client.post("/login", data={"name": "victim", "password": PASSWORD})
+    assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
     limits = server.site.access.by_pair, server.site.access.by_address, server.site.access.by_name
     for limiter in limits:
         limiter.seen.clear()
@@ -306,9 +305,9 @@ def test_no_redirect_elsewhere(server: Server) -> None:
     assert server.client(follow_redirects=False).post("/login", data=form).headers["location"] == "/"
 
 
-def said(server: Server, *parts: bytes, wait: float = 10.0) -> bytes:
+def said(server: Server, *parts: bytes) -> bytes:
     """What the server answers to bytes as they are."""
-    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=wait) as far:
+    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=60) as far:
         for part in parts:
             far.sendall(part)
         answer = b""
@@ -320,11 +319,13 @@ def said(server: Server, *parts: bytes, wait: float = 10.0) -> bytes:
 def test_those_who_hold_the_door(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers and bodies that do not end, bodies that nobody in particular sends, requests with two ends."""
     head = b"%b HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n%b\r\n\r\n"
-    monkeypatch.setattr(Patient, "within", 0.3)
-    assert said(server, b"GET / HT") == b"", "closed without a word"
-    monkeypatch.setattr("surefoot.web.gate.BODY_WITHIN", 0.3)
-    assert b" 408 " in said(server, head % (b"POST /login", b"content-length: 100"), b"name=x")[:20]
-    monkeypatch.undo()
+    for what, patience, sent, answer in (
+        (Patient, "within", [b"GET / HT"], b""),  # closed without a word
+        (gate, "BODY_WITHIN", [head % (b"POST /login", b"content-length: 100"), b"name=x"], b"HTTP/1.1 408 "),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(what, patience, 0.3)
+            assert said(server, *sent)[:13] == answer
     paste = head % (b"POST /study/one/paste", b"content-length: 3000000")
     assert b" 303 " in said(server, paste, b"x" * 10_000)[:20], "of nobody it is not even read"
     kind = b"content-length: 3000000\r\ncontent-type: application/json\r\nauthorization: Bearer x"
@@ -429,26 +430,19 @@ def test_tls(tmp_path: Path) -> None:
     certificate, key = self_signed(tmp_path)
     with pytest.raises(SurefootError, match="are no certificate and its key"):
         serve(tmp_path / "s.db", certificate=key, private_key=certificate)
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port = held.getsockname()[1]
-    how = ["--certificate", str(certificate), "--private-key", str(key), "--port", str(port), "--no-browser"]
+    how = ["--certificate", str(certificate), "--private-key", str(key), "--port", "0", "--no-browser"]
     command = [sys.executable, "-m", "surefoot", "serve", "--db", str(tmp_path / "s.db"), *how, "--name", "localhost"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout
             link = [server.stdout.readline().strip() for _ in range(2)][1]
             base, _, secret = link.partition("/first#")
-            assert base == f"https://localhost:{port}"
+            found = re.fullmatch(r"https://localhost:(\d+)", base)
+            assert found
             here = {"sec-fetch-site": "same-origin"}
             trusted = ssl.create_default_context(cafile=certificate)
             with httpx.Client(base_url=base, verify=trusted, headers=here, timeout=60) as client:
-                for _ in range(600):
-                    try:
-                        page = client.get("/login")
-                        break
-                    except httpx.ConnectError:
-                        time.sleep(0.1)
+                page = client.get("/login")
                 assert page.headers["strict-transport-security"].startswith("max-age=")
                 form = {"link": secret, "name": "ann", "password": PASSWORD, "again": PASSWORD}
                 said = client.post("/first", data=form).headers.get_list("set-cookie")
@@ -456,9 +450,11 @@ def test_tls(tmp_path: Path) -> None:
                 assert said[1].startswith("__Host-surefoot=") and "domain" not in said[1].lower()
                 assert "No study yet" in client.get("/").text
             with pytest.raises(httpx.TransportError):
-                httpx.get(f"http://localhost:{port}/login")
+                httpx.get(f"http://localhost:{found[1]}/login", timeout=60)
             with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-                httpx.get(f"{base}/login")
+                httpx.get(f"{base}/login", timeout=60)
+            with pytest.raises(SurefootError, match="Give another --port"):
+                serve(tmp_path / "s.db", port=int(found[1]))
         finally:
             server.terminate()
 

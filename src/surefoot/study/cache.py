@@ -40,6 +40,7 @@ OURS: tuple[Any, ...] = (
     Sums,
     Slopes,
     Alarm,
+    checker.Arm,
     checker.Given,
     checker.Kind,
     checker.Stage,

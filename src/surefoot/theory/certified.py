@@ -47,10 +47,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy  # its parts are imported when they are used: together they take as long as all the rest
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import block_diag, csr_array, hstack, identity, vstack
-from scipy.special import rel_entr
 
 from ..problem import Problem
 from ..scenario import Scenario
@@ -282,28 +280,29 @@ class _Program:
         bounds = [(0, None)] * n + [(0, self.full)] * n + [(0, None)] * 2 * n
         broken, value = list[Pair](), 0.0
         for _ in range(ROUNDS):
-            found = linprog(cost, -rows, -least, bounds=bounds, method="highs")
+            found = scipy.optimize.linprog(cost, -rows, -least, bounds=bounds, method="highs")
             N = [found.x[at] * self.unit for at in self.at]
             new = list(pairs(N, (1 - CLOSE) * self.enough))
             if not new or found.fun < (1 + 0.2 * CLOSE) * value:
                 break
             value = found.fun
             broken += new
-            rows = vstack([rows, self.paired(new)], format="csr")
+            rows = scipy.sparse.vstack([rows, self.paired(new)], format="csr")
             least = np.append(least, np.full(len(new), self.enough))
         dual = -found.ineqlin.marginals
         return found.fun * self.unit / self.above(dual, broken), N
 
     def fixed(self) -> tuple[Any, Array]:
         """The constraints (1), the tangents, and the constraints (2) on one arm."""
-        n, one, none = self.size, identity(self.size, format="csr"), csr_array((self.size, self.size))
+        n, sparse = self.size, scipy.sparse
+        one, none = sparse.identity(n, format="csr"), sparse.csr_array((n, n))
         certain = np.concatenate([side.arm.certain for side in self.sides])
-        told = block_diag(self.blocks, format="csr")
-        rows, least = [hstack([told, none, -one.multiply(~certain), none])], [np.zeros(n)]
+        told = sparse.block_diag(self.blocks, format="csr")
+        rows, least = [sparse.hstack([told, none, -one.multiply(~certain), none])], [np.zeros(n)]
         for q in np.linspace(self.delta, self.full, TANGENTS) if self.exact else [1.0]:
             s = float(_kl_slope(q, self.delta)) if self.exact else 1.0
             c = float(_kl_plus(q, self.delta)) - s * q if self.exact else 0.0
-            rows += [hstack([none, -s * one, one, none]), hstack([none, s * one, none, one])]
+            rows += [sparse.hstack([none, -s * one, one, none]), sparse.hstack([none, s * one, none, one])]
             least += [np.full(n, c), np.full(n, c + s * self.full)]
         for at, alone in zip(self.at, self.alone, strict=True):
             m = alone.shape[1]
@@ -312,16 +311,16 @@ class _Program:
                 wide = np.zeros((block.shape[0] * block.shape[1], 4 * n))
                 wide[:, at] = block.reshape(-1, m)
                 wide[:, 3 * n + at.start : 3 * n + at.stop] = np.broadcast_to(h, block.shape).reshape(-1, m)
-                rows.append(csr_array(wide))
+                rows.append(sparse.csr_array(wide))
                 least.append(np.full(len(wide), need))
-        return vstack(rows, format="csr"), np.concatenate(least)
+        return sparse.vstack(rows, format="csr"), np.concatenate(least)
 
     def paired(self, pairs: list[Pair]) -> Any:
         wide = np.zeros((len(pairs), 4 * self.size))
         for row, pair in zip(wide, pairs, strict=True):
             for n, x, c in pair:
                 row[self.at[n]] = self.unit * self.sides[n].arm.others(x, self.sides[n].arm.doses)[c]
-        return csr_array(wide)
+        return scipy.sparse.csr_array(wide)
 
     def above(self, dual: Array, pairs: list[Pair]) -> float:
         """By how much the dual solution is above what it may be, at the worst dose of any arm; at least 1."""
@@ -345,7 +344,7 @@ class _Program:
 
 def _kl_plus(q: Any, delta: float) -> Any:
     q = np.clip(q, delta, 1.0)
-    return rel_entr(q, delta) + rel_entr(1 - q, 1 - delta)
+    return scipy.special.rel_entr(q, delta) + scipy.special.rel_entr(1 - q, 1 - delta)
 
 
 def _kl_slope(q: Any, delta: float) -> Any:

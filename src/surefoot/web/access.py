@@ -7,6 +7,7 @@ that two at once cannot undo each other. What was done to accounts is kept, as E
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 import threading
 import time
@@ -241,8 +242,8 @@ class Access:
     def login(self, name: str, password: str, address: str) -> str:
         """The cookie of a new session."""
         keys = ((self.by_pair, f"{name} {address}"), (self.by_address, address), (self.by_name, name))
-        if wait := max(limiter.wait(key) for limiter, key in keys):
-            raise Refused(f"too many attempts: try again in {wait:,.0f} seconds", wait)
+        if wait := math.ceil(max(limiter.wait(key) for limiter, key in keys)):  # who waits so long is let in
+            raise Refused(f"too many attempts: try again in {wait:,} seconds", wait)
         found = self._one(sa.select(_users).where((_users.c.name == name) & _users.c.active))
         try:
             with self.hashing:

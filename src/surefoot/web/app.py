@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 import tempfile
 import threading
@@ -262,7 +263,11 @@ def serve(
     shown = (
         names[0] if names else f"[{host}]" if ":" in host else host if host not in ("0.0.0.0", "::") else "localhost"
     )
-    base = f"http{'s' if certificate else ''}://{shown}:{port}"
+    try:  # before the link is shown: who follows it at once is let in as soon as all is ready
+        held = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise SurefootError(f"nothing can be served at {host}:{port}: {error.strerror}. Give another --port") from error
+    base = f"http{'s' if certificate else ''}://{shown}:{held.getsockname()[1]}"
     address = base
     access = app.state.site.access
     if new_admin or not access.has_admin():
@@ -273,10 +278,10 @@ def serve(
             else "This link makes an admin. It works once, for a day; show it to nobody:"
         )
     print(address, flush=True)
-    config = uvicorn.Config(app, host, port, ssl_certfile=certificate, ssl_keyfile=private_key, **SERVER)
+    config = uvicorn.Config(app, ssl_certfile=certificate, ssl_keyfile=private_key, **SERVER)
     if browse:
         threading.Timer(1.0, webbrowser.open, (address,)).start()
-    uvicorn.Server(config).run()
+    uvicorn.Server(config).run(sockets=[held])
 
 
 def demonstrate(**options: Any) -> None:
