@@ -47,15 +47,6 @@ def along(x: Array, index: Array) -> Array:
     return xp.reshape(found, (*index.shape, *x.shape[2:]))
 
 
-def scatter(where: Array, values: Array) -> Array:
-    """An array like `where` that holds `values`, one for every true entry in order, and anything elsewhere."""
-    xp = array_namespace(where)
-    if values.shape[0] == 0:
-        return xp.zeros(where.shape, dtype=values.dtype, device=device(where))
-    rank = xp.cumulative_sum(xp.astype(xp.reshape(where, (-1,)), xp.int64)) - 1
-    return xp.reshape(xp.take(values, xp.maximum(rank, 0)), where.shape)
-
-
 class Chosen:
     """Some entries of an array of a `shape`: taken out of such arrays, or rows of entries, in order, and put back."""
 
@@ -141,6 +132,13 @@ def clip(x: Array, low: Array, high: Array) -> Array:
     """x between two arrays (the standard's `clip` takes as long as ten other operations where they are small)."""
     xp = array_namespace(x)
     return xp.minimum(xp.maximum(x, low), high)
+
+
+def where_least(x: Array, axis: int) -> Array:
+    """The first place along an axis where a number without a unit is least, or above that by rounding alone: where
+    evidence is flat, or values are tied, the choice must not depend on the units of the readings."""
+    xp = array_namespace(x)
+    return xp.argmax(xp.astype(x <= xp.min(x, axis=axis, keepdims=True) + 1e-9, xp.int8), axis=axis)
 
 
 def blocks(x: Array, size: int = BLOCK) -> list[slice]:

@@ -10,7 +10,7 @@ array API offers, and all that is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -62,8 +62,14 @@ RAISED = Mixture(top=1.6, ratio=1.8, dense=6, below=12)
 
 def atoms(mixture: Mixture, x: Array) -> tuple[Array, Array]:
     """The atoms along a new first axis of `x`, where sums over them are fastest."""
-    xp = array_namespace(x)
-    g, log_weight = (xp.reshape(like(x, values), (-1, *[1] * x.ndim)) for values in mixture.atoms)
+    g, log_weight = columns(mixture, x.ndim)
+    return (g, log_weight) if isinstance(x, np.ndarray) else (like(x, g), like(x, log_weight))
+
+
+@cache
+def columns(mixture: Mixture, ndim: int) -> tuple[Any, Any]:
+    """Its atoms before so many axes."""
+    g, log_weight = (np.reshape(values, (-1, *[1] * ndim)) for values in mixture.atoms)
     return g, log_weight
 
 

@@ -134,8 +134,9 @@ class Client:
         return f"/studies/{quote(safe, safe='')}{rest}"
 
     # The methods of Study
-    def ask(self, limit: int | None = None, *, site: str | None = None) -> list[Any]:
+    def ask(self, limit: int | None = None, *, site: str | None = None, blocks: bool | None = None) -> list[Any]:
         query = f"?limit={limit or 100_000}" + (f"&site={quote(site, safe='')}" if site else "")
+        query += "" if blocks is None else f"&blocks={bool(blocks)}".lower()
         return _assignments(self._send("GET", self._at(f"/assignments{query}")))
 
     def awaiting(self, *, site: str | None = None) -> list[Any]:
@@ -228,11 +229,12 @@ def _assignments(data: Mapping[str, Any]) -> list[Any]:
 
 
 def _plain(data: Any) -> Any:
-    """For JSON: what is not finite as text, so that the server refuses it in words."""
+    """For JSON: what is not finite, or nothing that JSON has, as text, so that the server refuses it in words."""
     if isinstance(data, dict):
-        return {k: _plain(v) for k, v in data.items()}
-    if isinstance(data, list):
+        return {str(k): _plain(v) for k, v in data.items()}
+    if isinstance(data, (list, tuple)):
         return [_plain(v) for v in data]
     if isinstance(data, np.generic):
         data = data.item()
-    return str(data) if isinstance(data, float) and data - data != 0 else data
+    plain = data is None or isinstance(data, (str, int)) or (isinstance(data, float) and data - data == 0)
+    return data if plain else str(data)

@@ -55,7 +55,8 @@ class Pilot:
             parts.append(
                 f"{reading} = " + {
                     "binary": '{ kind = "bernoulli" }',
-                    "share": f'{{ kind = "bounded", low = {min(low, 0.0):g}, high = {max(high, 1.0):g} }}',
+                    "share": f'{{ kind = "bounded", low = {min(low, 0.0):g}, high = {max(high, 1.0):g} }}'
+                    f'  # if none can ever be outside; else kind = "gaussian-guess", guess = {wide:.3g}',
                 }.get(self.kinds[reading], f'{{ kind = "gaussian-guess", guess = {wide:.3g} }}')
             )  # fmt: skip
         found = ["[noise]", *parts]

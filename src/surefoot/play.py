@@ -20,11 +20,13 @@ import numpy as np
 from .arrays import Array, array_namespace, device, floats, like
 from .designs.base import ALL_STOPPED, RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
+from .noise import Bernoulli, Gaussian, Rademacher
 from .problem import Problem
 from .results import COLUMNS, Marks, Sums, dose_edges
 from .scenario import Scenario, Truth, hair
 from .trace import Story, Trace
 
+SINGLE = Gaussian, Bernoulli, Rademacher  # drawn by `Together`
 PART = 256  # trials that share a seed of their own; another number gives other numbers
 
 
@@ -136,13 +138,35 @@ class Streams:
     def draw(self, state: State, cohort: Cohort) -> list[Array]:
         """What the scenario answers to a cohort."""
         dose, n, pulls = numpy(cohort.dose), numpy(cohort.n), numpy(state.pulls)
-        full: list[Array] = []
-        for k, at in self.at:
-            drawn = self.job.scenario.draw(self.live[k][0], self.job.problem, dose[at], n[at], pulls[at])
+        problem, scenario, full = self.job.problem, self.job.scenario, list[Array]()
+        if not problem.squares and all(type(noise) in SINGLE for noise in scenario.noises(problem)):
+            one = Together([(self.live[k][0], at) for k, at in self.at])
+            full = list(scenario.draw(one, problem, dose, n, pulls))
+        for k, at in () if full else self.at:
+            drawn = scenario.draw(self.live[k][0], problem, dose[at], n[at], pulls[at])
             full = full or [np.zeros(dose.shape) for _ in drawn]
             for whole, x in zip(full, drawn, strict=True):
                 whole[at] = x
         return [like(cohort.dose, x) for x in full]
+
+
+@dataclass(frozen=True)
+class Together:
+    """The generators of all parts as one, for noises whose sums are drawn entry by entry: each draws for its rows."""
+
+    parts: list[tuple[np.random.Generator, Any]]
+
+    def standard_normal(self, shape: tuple[int, ...]) -> Array:
+        out = np.zeros(shape)
+        for rng, at in self.parts:
+            out[at] = rng.standard_normal(out[at].shape)
+        return out
+
+    def binomial(self, n: Array, p: Array) -> Array:
+        out = np.zeros_like(n)
+        for rng, at in self.parts:
+            out[at] = rng.binomial(n[at], p[at])
+        return out
 
 
 class OnDevice:
@@ -245,10 +269,11 @@ class Table:
     def count(self, cohort: Cohort, harm: Array) -> None:
         """Pulls by dose range, and those above the limit."""
         xp, p, b = array_namespace(harm), self.job.problem, self.batch
-        beyond = [xp.astype(cohort.dose >= edge, xp.int64) * cohort.n for edge in self.edges]
+        beyond = [xp.where(cohort.dose >= edge, cohort.n, 0) for edge in self.edges]
         self.counts = self.counts + xp.stack([xp.sum(n, axis=0) for n in (cohort.n, *beyond)])
-        over = xp.astype(harm > p.limit + hair(p.limit), xp.int64) * cohort.n
-        if bool(xp.any(over > 0)):
+        above = (harm > p.limit + hair(p.limit)) & (cohort.n > 0)
+        if bool(xp.any(above)):
+            over = xp.where(above, cohort.n, 0)
             unsafe = xp.where(self.job.scenario.unsafe(p, cohort.dose, harm), cohort.n, 0)
             excess = xp.sum(xp.astype(over, xp.float64) * (harm - p.limit), axis=1)
             self.batch = replace(

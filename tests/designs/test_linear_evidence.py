@@ -14,7 +14,7 @@ from surefoot import Arm, Noise, Problem, Scenario, case, simulate
 from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.compose import Policy
 from surefoot.designs.linear_bars import sigmas
-from surefoot.designs.linear_evidence import CAP, LinearEvidence, claimed, reaches
+from surefoot.designs.linear_evidence import CAP, LinearEvidence, claimed
 from surefoot.designs.linear_wealth import SHARED, wealth
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.scenario import Linear
@@ -95,7 +95,7 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
         cohort = design.ask(state, rng.random((trials, design.draws)))
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
-        log = wealth(problem, claimed(state, reaches(state), row, arm, others), u, u)
+        log = wealth(problem, claimed(state, row, arm, others), u, u)
         most = np.maximum(most, log[0])
     assert np.sum(most >= math.log(2)) <= failures_allowed(trials, 0.5, 12)
 

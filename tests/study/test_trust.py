@@ -232,7 +232,7 @@ class TestAnotherVersion:
 
     def test_of_the_theorem_is_refused(self, study: Study, monkeypatch: Any) -> None:
         monkeypatch.setattr(LinearEvidence, "theorem", "surefoot-linear/4")
-        with pytest.raises(SurefootError, match="rests on surefoot-linear/3"):
+        with pytest.raises(SurefootError, match="rests on surefoot-linear/4"):
             Study.open(study.journal.url).ask()
 
 
@@ -629,7 +629,7 @@ def test_stakes_are_in_the_journal_before_the_readings(ended: Study) -> None:
             for staked, n in zip(event.data["stakes"], event.data["n"], strict=True):
                 assert not n or len(staked) == len(names)
     first = ended.log()[0].data["theorem"]
-    assert first["name"] == "surefoot-linear/3" and len(first["digest"]) == 64
+    assert first["name"] == "surefoot-linear/4" and len(first["digest"]) == 64
 
 
 @pytest.mark.parametrize("shape", ["linear", "monotonic"])

@@ -86,6 +86,10 @@ def test_a_client_says_what_is_wrong(server: Server, tmp_path: Path, monkeypatch
         with pytest.raises(SurefootError, match="does not hold one study alone, name one: 'a', 'b'"):
             Client(two.url, robot(two))
         with Client(two.url, robot(two, "two"), "a") as far:
+            with pytest.raises(SurefootError, match="harm must be a number"):
+                far.tell(far.ask(blocks=False)[0].id, harm=b"3")
+            with pytest.raises(SurefootError, match="told subject by subject"):
+                far.ask(blocks=True)
             far.void(far.ask()[0].id, "left")
             assert far.preview()
             far.stop("no money")

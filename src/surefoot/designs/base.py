@@ -388,10 +388,12 @@ class Design(ABC, Generic[S]):
         _check_outcome(xp, state, cohort, outcome)
         _check_squares(xp, state, outcome)
         running = state.ending == RUNNING
-        outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
+        everyone = bool(xp.all(running))
+        if not everyone:
+            outcome = replace(outcome, n=xp.where(running[:, None], outcome.n, 0))
         new = replace(self.learn(state, cohort, outcome), pulls=state.pulls + xp.sum(outcome.n, axis=1))
         new = self._within_budget(new)
-        return new if bool(xp.all(running)) else select(running, new, state)
+        return new if everyone else select(running, new, state)
 
     def verdict(self, state: S) -> Verdict:
         """How every trial stands."""
@@ -412,10 +414,12 @@ class Design(ABC, Generic[S]):
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best.
         Without `odds` the chance of being the best is left out (nan): of many trials it takes longer than the rest."""
         xp, seems, against = array_namespace(state.pulls), self.seems(state), self.against(state)
-        values, live = worth(state.problem, seems), state.standing == ACTIVE
-        expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
-        rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
-        arm = xp.where(state.winner >= 0, state.winner, xp.argmax(rank, axis=1))
+        arm = state.winner
+        if odds or bool(xp.any(arm < 0)):
+            values, live = worth(state.problem, seems), state.standing == ACTIVE
+            expected = xp.sum(xp.where(values[0] > 0, values[0] * values[1], 0.0), axis=2)
+            rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
+            arm = xp.where(arm >= 0, arm, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
         stopped = state.standing == STOPPED
 
@@ -444,11 +448,11 @@ def _check_outcome(xp: Any, state: State, cohort: Cohort, outcome: Outcome) -> N
     for name, x in (("cohort.dose", cohort.dose), ("n", outcome.n), ("effect", outcome.effect), ("harm", outcome.harm)):
         if x.shape != shape:
             raise SurefootError(f"{name} must have shape {tuple(shape)} (trials, arms); got {tuple(x.shape)}")
-    came = outcome.n > 0
     if not bool(xp.all(outcome.n >= 0)):
         raise SurefootError("an outcome's n must be 0 or more in every arm; got one that is negative or nan")
     for name, x in (("dose", cohort.dose), ("effect", outcome.effect), ("harm", outcome.harm)):
-        if not bool(xp.all(xp.isfinite(x) | ~came)):
+        finite = xp.isfinite(x)
+        if not bool(xp.all(finite)) and not bool(xp.all(finite | (outcome.n == 0))):
             raise SurefootError(f"every {name} that came back must be finite; got nan or infinity; leave that pull out")
 
 

@@ -194,7 +194,7 @@ class LevelsEvidence(Evidence[LevelsState]):
             named = xp.arange(d, device=device(none)) == leader[:, None]
             s, least = self.weigh(s, t, live, xp.where(named, p.tolerance, none))
             near = least >= goal
-        harm_at_start = xp.where(s.alarm, p.limit + 1e-9 * max(abs(p.limit), 1.0), none - xp.inf)
+        harm_at_start = xp.where(s.alarm, p.limit + 1e-9 * max(abs(p.limit), p.noises[1].scale), none - xp.inf)
         return conclude(s, harm_at_start, leader, out, near, s.x, s.x)
 
     def weigh(self, s: LevelsState, t: Terms, live: Array, shift: Array) -> tuple[LevelsState, Array]:

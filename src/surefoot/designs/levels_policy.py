@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from ..arrays import Array, array_namespace, device, like, pick
+from ..arrays import Array, array_namespace, device, like, pick, where_least
 from ..problem import Noise, number
 from .base import ACTIVE, Cohort
 from .compose import Policy
@@ -53,7 +53,7 @@ def look(s: LevelsState, margin: float) -> Look:
     reach = xp.where(at(over, safe), safe, safe + 1)
     leader = xp.argmax(xp.where(live, xp.maximum(s.estimate, like(top, -1e300)), -xp.inf), axis=1)
     leads = arms == leader[:, None]
-    rival = xp.argmin(xp.where(live & ~leads, s.least, xp.inf), axis=1)
+    rival = where_least(xp.where(live & ~leads, s.least, xp.inf), axis=1)
     return Look(effect, harm, error, wrong, top, safe, reach, climbing, leader, rival, leads)
 
 
@@ -239,5 +239,5 @@ class LevelsPolicy(Policy[LevelsState]):
 def last_least(x: Array) -> Array:
     """Where the least along the last axis is, the last of them, as a float with that axis kept."""
     xp = array_namespace(x)
-    back = xp.argmin(xp.flip(x, axis=-1), axis=-1)
+    back = where_least(xp.flip(x, axis=-1), axis=-1)
     return xp.astype(x.shape[-1] - 1 - back, xp.float64)[..., None]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..arrays import Array, Chosen, array_namespace, blocks, device, like, put, rows
+from ..arrays import Array, Chosen, array_namespace, blocks, device, like, put, rows, where_least
 from ..bounds import Mixture, atoms, log_sum
 from ..noise import Noise, Unknown
 
@@ -202,8 +202,9 @@ def infimum(t: Terms, edges: Array, shift: Array, which: Array, goal: float) -> 
     (seen,) = against(t, x, None, shift, which)
     under, over = beyond(t, edges[:, 0], edges[:, -1], shift)
     about, outer = xp.min(seen, axis=2), xp.minimum(under, over)
-    x = xp.take_along_axis(x, xp.argmin(seen, axis=2), axis=1)
-    x = xp.where(under < about, edges[:, :1], xp.where(over < about, edges[:, -1:], x))
+    x = xp.take_along_axis(x, where_least(seen, axis=2), axis=1)
+    less = about - 1e-9  # not by rounding alone
+    x = xp.where(under < less, edges[:, :1], xp.where(over < less, edges[:, -1:], x))
     about = xp.minimum(about, outer)
     bound, hopes = xp.full_like(about, -xp.inf), which & (about >= goal)
     if bool(xp.any(hopes)):

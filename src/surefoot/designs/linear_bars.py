@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from ..arrays import Array, array_namespace, device
@@ -81,7 +82,8 @@ class Rates:
 def flat(x: Array, index: Array) -> Array:
     """x at these places of its flattened array."""
     xp = array_namespace(x)
-    return xp.reshape(xp.take(xp.reshape(x, (-1,)), xp.reshape(index, (-1,))), index.shape)
+    x = xp.reshape(x, (-1,))
+    return xp.take(x, index) if index.ndim == 1 else xp.reshape(xp.take(x, xp.reshape(index, (-1,))), index.shape)
 
 
 def binary(p: Problem) -> tuple[bool, bool]:
@@ -100,14 +102,14 @@ def half(mean: float) -> float:
     return 0.5 if mean >= 0.499 else math.sqrt((1 - 2 * mean) / (2 * math.log((1 - mean) / mean)))
 
 
-def shrink(p: Problem, high: Array) -> Any:
-    """The sigma of the effect at bars up to `high`, in units of `sigmas`: a binary effect that is bet on has a mean of
-    at most the bar (lemma 3)."""
+def shrink(p: Problem, u: Array) -> Any:
+    """The sigma of the effect at a bar, in units of `sigmas`: a binary effect that is bet on has a mean of at most the
+    bar (lemma 3). It never falls as the bar rises."""
     if not binary(p)[0]:
         return 1.0
-    xp = array_namespace(high)
-    q = xp.clip(height(p, high) * sigmas(p)[0], 1e-12, 0.499)
-    return xp.sqrt((1 - 2 * q) / (2 * xp.log((1 - q) / q))) / sigmas(p)[0]
+    xp, bar = array_namespace(u), height(p, u) * sigmas(p)[0]
+    q = xp.clip(bar, 1e-12, 0.499)
+    return xp.where(bar < 0.499, xp.sqrt((1 - 2 * q) / (2 * xp.log((1 - q) / q))) / sigmas(p)[0], 1.0)
 
 
 def height(p: Problem, u: Array) -> Array:
@@ -129,31 +131,26 @@ def lowered(u: Array, shift: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Cells of bars, by what depends on bars alone. `along` and `across` are such that along * effect - across * harm
-    is the cone's statistic, of sigma 1: the cosine and sine of the bar's angle where readings are independent and the
-    effect's sigma is 1. Bars by themselves are cells without width: their ends are the same arrays."""
+class Cone:
+    """The cone over cells of bars, for one sigma of the effect: by what depends on bars alone. `along` and `across`, at
+    both ends, are such that along * effect - across * harm is its statistic, of sigma 1: the cosine and sine of the
+    bar's angle where readings are independent and the effect's sigma is 1."""
 
     along: tuple[Array, Array]
     across: tuple[Array, Array]
-    height: tuple[Array, Array]
-    sigma: Any  # of the effect, in units of `sigmas`; its largest in the cell
+    sigma: Any  # of the effect, in units of `sigmas`
     bound: bool  # whether the least statistic may lie inside: that of independent readings
 
     @classmethod
-    def between(cls, p: Problem, low: Array, high: Array) -> Cells:
-        r, independent = shrink(p, high), p.signals == "independent"
-        ends = [directions(u, r, independent) for u in ((low,) if low is high else (low, high))]
-        heights = [height(p, u) for u in ((low,) if low is high else (low, high))]
-        along, across = zip(*ends, strict=True)
-        inside = independent and low is not high
-        return cls((along[0], along[-1]), (across[0], across[-1]), (heights[0], heights[-1]), r, inside)
+    def over(cls, p: Problem, ends: tuple[Array, ...], r: Any) -> Cone:
+        independent = p.signals == "independent"
+        along, across = zip(*(directions(u, r, independent) for u in ends), strict=True)
+        return cls((along[0], along[-1]), (across[0], across[-1]), r, independent)
 
-    def cone(self, y: Array, z: Array) -> Array:
+    def least(self, y: Array, z: Array) -> Array:
         """The least statistic: at an end, but for -hypot(y / r, z) where it falls at `low` and rises at `high`, as it
         is a sinusoid in the bar's angle."""
-        xp = array_namespace(y)
-        (c, d), (s, t), r = self.along, self.across, self.sigma
+        xp, (c, d), (s, t), r = array_namespace(y), self.along, self.across, self.sigma
         if c is d:
             return c * y - s * z
         ends = xp.minimum(c * y - s * z, d * y - t * z)
@@ -163,17 +160,44 @@ class Cells:
         turns = (s * y + c * rz > 0) & (t * y + d * rz < 0)
         return xp.where(turns, -xp.sqrt((y / r) ** 2 + z**2), ends)
 
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of bars. Bars by themselves are cells without width: their ends are the same arrays."""
+
+    cones: tuple[Cone, ...]  # for the sigmas that the effect has at the ends: between them it has those in between
+    height: tuple[Array, Array]
+
+    @classmethod
+    def between(cls, p: Problem, low: Array, high: Array) -> Cells:
+        ends = (low,) if low is high else (low, high)
+        noises = [shrink(p, u) for u in (ends if binary(p)[0] else ends[:1])]
+        heights = [height(p, u) for u in ends]
+        return cls(tuple(Cone.over(p, ends, r) for r in noises), (heights[0], heights[-1]))
+
+    def cone(self, y: Array, z: Array) -> Array:
+        """The least statistic."""
+        return least(*(cone.least(y, z) for cone in self.cones))
+
     def over(self, bets: Bets, reach: Array, capped: Any) -> Array:
         """The least evidence that a value is above: it takes both cone and cap, but for arms whose value is `capped`,
         theta * reach whatever their harm."""
         xp = array_namespace(bets.y)
-        line = self.cone(bets.y, bets.z)
-        cap = (bets.y - bets.w / reach * self.height[1]) / self.sigma
-        return xp.where(capped, cap, xp.minimum(cap, line))
+        cap = self.cap(bets.y - bets.w / reach * self.height[1])
+        return xp.where(capped, cap, xp.minimum(cap, self.cone(bets.y, bets.z)))
 
     def under(self, bets: Bets, reach: Array) -> tuple[Array, Array]:
         """The least evidence that a value is below, by cone and by cap."""
-        return self.cone(-bets.y, -bets.z), (bets.w / reach * self.height[0] - bets.y) / self.sigma
+        return self.cone(-bets.y, -bets.z), self.cap(bets.w / reach * self.height[0] - bets.y)
+
+    def cap(self, x: Array) -> Array:
+        """The least of x over the sigma of the effect."""
+        return least(*(x / cone.sigma for cone in self.cones))
+
+
+def least(*found: Array) -> Array:
+    """Of these arrays, entry by entry."""
+    return reduce(array_namespace(found[0]).minimum, found)
 
 
 def directions(u: Array, r: Any, independent: bool) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays import Array, array_namespace, device, like, pick, scatter
+from ..arrays import Array, Chosen, array_namespace, device, like, pick, where_least
 from ..problem import Problem
 from .linear_bars import Bets, binary, flat, sigmas, tolerance
 from .settle import round_down
@@ -39,8 +39,8 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     high, cap = (lead + shift) / unit, top / xp.where(stepped(p, mu), dose, like(mu, p.largest / p.starts))
     scale = high / (xp.sqrt(1 + high**2) if p.signals == "independent" else 1 + high) * xp.maximum(mu, cap)
 
-    rival = live & (xp.arange(d, device=device(live)) != leader[:, None])
-    (index,) = xp.nonzero(xp.reshape(rival, (-1,)))
+    rivals = Chosen(live & (xp.arange(d, device=device(live)) != leader[:, None]))
+    index = rivals.index
     row = index // d
     unit, high = flat(unit, row), flat(high, row)
 
@@ -54,9 +54,8 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     first = 0.5 * (low + high) if before is None else xp.clip(flat(before.bar, index) / unit, low, high)
     bar, ahead, behind = weakest(p, one, other, (low, first, high), shift / unit)
     evidence = 0.5 * (ahead**2 * other.v + behind**2 * one.v)
-    found = (scatter(rival, x) for x in (bar * unit, ahead, behind, evidence))
-    bar, ahead, behind, evidence = (xp.where(rival, x, y) for x, y in zip(found, (value, 0.0, 0.0, 0.0), strict=True))
-    return Look(leader, value, bar, ahead, behind, evidence, scale)
+    ahead, behind, evidence = (rivals.spread(x, 0.0) for x in (ahead, behind, evidence))
+    return Look(leader, value, rivals.put(value, bar * unit), ahead, behind, evidence, scale)
 
 
 def leading(p: Problem, data: Bets, value: Array, live: Array, before: Look | None) -> Array:
@@ -66,7 +65,7 @@ def leading(p: Problem, data: Bets, value: Array, live: Array, before: Look | No
     if shift and before is not None:
         arms = xp.arange(value.shape[1], device=device(value))
         value = value + xp.where(arms == before.leader[:, None], 0.5 * shift, 0.0)
-    return xp.argmax(xp.where(live, xp.where(data.v > 0, value, -1.0), -2.0), axis=1)
+    return where_least(xp.where(live, xp.where(data.v > 0, -value, 1.0), 2.0), axis=1)
 
 
 def effect_sigma(p: Problem, value: Array) -> Array:

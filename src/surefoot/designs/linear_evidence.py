@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from array_api_compat import is_numpy_array
 
-from ..arrays import Array, array_namespace, device, like, pick, scatter
+from ..arrays import Array, Chosen, array_namespace, device, like
 from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
@@ -63,7 +63,7 @@ class LinearState(State):
 class LinearEvidence(Evidence[LinearState]):
     """Surefoot's for the linear shape."""
 
-    theorem: ClassVar[str] = "surefoot-linear/3"
+    theorem: ClassVar[str] = "surefoot-linear/4"
     shares: ClassVar[dict[str, float]] = {"doses": SAFETY, "stops": UNSAFE, "verdict": VERDICT}
 
     def intervals_share(self, problem: Problem) -> float:
@@ -119,9 +119,9 @@ class LinearEvidence(Evidence[LinearState]):
         """By what is known now (lemma 7); of a claim that is refuted, what refuted it; of the winner's, nothing."""
         xp, d = array_namespace(state.pulls), len(state.problem.arms)
         which = (state.standing == ACTIVE) & (xp.arange(d, device=device(state.dose)) != state.winner[:, None])
-        found, _ = each(state, which, None, infimum)
-        out = xp.where(state.standing == REFUTED, xp.full_like(found, goal(state.problem)), 0.0)
-        return xp.where(which, found, out)
+        claims = Chosen(which)
+        known = xp.where(state.standing == REFUTED, xp.full_like(state.dose, goal(state.problem)), 0.0)
+        return claims.put(known, each(state, claims, None, infimum)[0])
 
     def seems(self, state: LinearState) -> Estimates:
         """At the dose where the estimated line of harm reaches the limit."""
@@ -148,15 +148,25 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
         pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
     may, arms = came & (cohort.dose <= s.safe), xp.arange(len(p.arms), device=device(s.dose))
     own, led = (staked(cohort.stakes[..., i], may) for i in range(2))
-    itself = may[..., None] & (arms[:, None] == arms)
-    against = staked(cohort.stakes[..., 2:], (led > 0)[..., None] | itself)
+    against = Chosen(((led > 0)[..., None] | (may[..., None] & (arms[:, None] == arms))) & (cohort.stakes[..., 2:] > 0))
     return replace(
         s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + raw.harm,
         data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
-        shared=s.shared.add(Pulls(*(x[..., None] for x in (pulls.n, dose, pulls.effect, pulls.harm))), against),
+        shared=shared(s.shared, against, pulls, cohort.stakes),
         own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
         led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
     )  # fmt: skip
+
+
+def shared(bets: Bets, which: Chosen, pulls: Pulls, stakes: Array) -> Bets:
+    """With these bets of an arm's pulls against a claim added: few of all that there could be."""
+    arms = stakes.shape[1]
+    pair = which.index // arms
+    one = Pulls(*(flat(x, pair) for x in (pulls.n, pulls.dose, pulls.effect, pulls.harm)))
+    stake = flat(stakes, which.index + 2 * (pair + 1))  # after the two that are not against single claims
+    old = (bets.v, bets.y, bets.z, bets.w)
+    new = Bets(*(which.rows(x) for x in old)).add(one, staked(stake, pair >= 0))
+    return Bets(*(which.put(x, y) for x, y in zip(old, (new.v, new.y, new.z, new.w), strict=True)))
 
 
 def staked(stakes: Array, may: Array) -> Array:
@@ -198,15 +208,15 @@ def harm_slopes(s: LinearState, came: Array, limit: Array) -> tuple[Array, Array
         falls = falls & ((mean - math.sqrt(-2 * math.log(down)) * error) * s.unsafe > limit)
     found = []
     for moves, upward in ((rises, True), (falls, False)):
-        (index,) = xp.nonzero(xp.reshape(moves, (-1,)))
-        n, dose, harms, v, z = (flat(x, index) for x in (s.n, s.dose, s.harms, s.data.v, s.data.z))
+        these = Chosen(moves)
+        n, dose, harms, v, z = (these.rows(x) for x in (s.n, s.dose, s.harms, s.data.v, s.data.z))
         if binary(p)[1]:
             rate, alpha = (rate_upper, up) if upward else (rate_lower, down)
             bound = rate(xp.astype(n, xp.float64), dose, harms, alpha, 2) / sz
         else:
             top = p.limit / sz
             bound = slope_upper(v, z, up, 2) if upward else (z - radius(v * top**2, down, ANY, 1) / top) / v
-        found.append(xp.where(moves, scatter(moves, bound), xp.inf if upward else -xp.inf))
+        found.append(these.spread(bound, xp.inf if upward else -xp.inf))
     return found[0], found[1]
 
 
@@ -238,35 +248,34 @@ def judge(s: LinearState, live: Array, before: Array) -> LinearState:
 
 def refuted(s: LinearState, which: Array, named: Array = None) -> tuple[Array, Array, LinearState]:
     """Where the wealth against an arm's claim has reached the goal at every bar, and what is missing."""
-    xp, enough = array_namespace(s.pulls), goal(s.problem)
-    total, weak = each(s, which, named, partial(refutation, goal=enough))
-    short = xp.where(which, enough - total, 0.0)
-    return which & (short <= 0), short, replace(s, weak=xp.where(which, weak, s.weak))
+    enough, claims = goal(s.problem), Chosen(which)
+    total, weak = each(s, claims, named, partial(refutation, goal=enough))
+    short = claims.spread(enough - total, 0.0)
+    return which & (short <= 0), short, replace(s, weak=claims.put(s.weak, weak))
 
 
-def each(s: LinearState, which: Array, named: Array, find: Callable[..., tuple[Array, Array]]) -> tuple[Array, Array]:
-    """What `find` finds for each of these claims, and anything for the others. In blocks: first those against which one
-    arm has bet, nearly all of them, which is less work for each."""
-    xp, d = array_namespace(s.pulls), len(s.problem.arms)
-    row, arm = xp.nonzero(which)
-    many = row.shape[0]
+def each(s: LinearState, which: Chosen, named: Array, find: Callable[..., tuple[Array, Array]]) -> tuple[Array, Array]:
+    """What `find` finds for each of these claims. In blocks: first those against which one arm has bet, nearly all of
+    them, which is less work for each."""
+    xp, d, many = array_namespace(s.pulls), len(s.problem.arms), which.count
     if many == 0:
-        return s.dose, s.dose
-    leaders, doses, bars = xp.argsort(-s.led.v, axis=1).T, reaches(s), places(s)
-    led = xp.take(xp.sum(xp.astype(s.led.v > 0, xp.int64), axis=1), row)
+        return s.dose[:0, 0], s.dose[:0, 0]
+    row = which.index // d
+    v = xp.take(s.led.v, row, axis=0)
+    led, leaders = xp.sum(xp.astype(v > 0, xp.int64), axis=1), xp.argsort(-v, axis=1).T
     order, found = xp.argsort(led), []
     alone = int(xp.sum(xp.astype(led <= 1, xp.int64))) if many > FEW and is_numpy_array(row) else 0
     for i, j in pairwise(sorted({*range(0, many, BLOCK), alone, many})):
         at = order[i:j]
-        r, k = xp.take(row, at), xp.take(arm, at)
+        r, k = xp.take(row, at), xp.take(which.index, at)
         most = max(1, int(xp.max(xp.take(led, at))))
-        claims = claimed(s, doses, r, k, xp.take(leaders[:most, :], r, axis=1), named)
-        found.append(xp.stack(find(s.problem, claims, tuple(flat(x, r * d + k) for x in bars))))
+        claims = claimed(s, r, k - r * d, xp.take(leaders[:most, :], at, axis=1), named)
+        found.append(xp.stack(find(s.problem, claims, places(s, r, k))))
     both = xp.take(xp.concat(found, axis=1), xp.argsort(order), axis=1)
-    return scatter(which, both[0, :]), scatter(which, both[1, :])
+    return both[0, :], both[1, :]
 
 
-def claimed(s: LinearState, doses: Reaches, row: Array, arm: Array, leaders: Array, named: Array = None) -> Claims:
+def claimed(s: LinearState, row: Array, arm: Array, leaders: Array, named: Array = None) -> Claims:
     """The claims of these arms, and what was bet against them by arms that led."""
     xp, d = array_namespace(s.pulls), len(s.problem.arms)
     k, j, others = row * d + arm, row * d + leaders, leaders != arm
@@ -278,29 +287,31 @@ def claimed(s: LinearState, doses: Reaches, row: Array, arm: Array, leaders: Arr
         own=s.own.at(k), led=of_others(s.led.at(j)),
         own_shared=s.shared.at(k * d + arm), led_shared=of_others(s.shared.at(j * d + arm)),
         own_rates=s.own_rates and s.own_rates.at(k), led_rates=s.led_rates and of_others(s.led_rates.at(j)),
-        arm=taken(doses, lambda x: flat(x, k)), leaders=taken(doses, lambda x: flat(x, j)),
+        arm=reaches(s, k), leaders=reaches(s, j),
         named=None if named is None else leaders == xp.take(named, row),
     )  # fmt: skip
 
 
-def places(s: LinearState) -> Places:
+def places(s: LinearState, row: Array, index: Array) -> Places:
     """Where the wealth against each claim is about least: between the arm's value and the leader's."""
-    xp, at, shift = array_namespace(s.pulls), s.look, tolerance(s.problem)
-    high = xp.maximum(pick(at.value, at.leader) + shift, at.value)
-    low, u, high = (x / (1 + x) for x in (at.value, xp.maximum(at.bar, like(high, shift)), high))
-    before = xp.where(xp.isnan(s.weak), u, s.weak)
+    xp, at, shift, d = array_namespace(s.pulls), s.look, tolerance(s.problem), len(s.problem.arms)
+    value, bar, weak = (flat(x, index) for x in (at.value, at.bar, s.weak))
+    high = xp.maximum(flat(at.value, row * d + xp.take(at.leader, row)) + shift, value)
+    low, u, high = (x / (1 + x) for x in (value, xp.maximum(bar, like(high, shift)), high))
+    before = xp.where(xp.isnan(weak), u, weak)
     return low, xp.clip(u, low, high), high, xp.clip(before, low, high)
 
 
-def reaches(s: LinearState) -> Reaches:
-    """Lemma 4: doses between which the largest safe one is, by which theta times them bounds a value."""
-    xp, p = array_namespace(s.pulls), s.problem
-    a0, largest = like(s.dose, p.starts), like(s.dose, p.largest)
-    capped = stepped(p, s.dose) | (s.safe >= largest)
+def reaches(s: LinearState, index: Array) -> Reaches:
+    """Lemma 4: doses between which the largest safe one is, by which theta times them bounds a value; of the arms at
+    these places of all."""
+    xp, p, arm = array_namespace(s.pulls), s.problem, index % len(s.problem.arms)
     share = [1.0 if arm.largest <= arm.start else CAP * math.isfinite(arm.largest) for arm in p.arms]
     logs = [[math.log(x) if x else -math.inf for x in part] for part in ([1 - x for x in share], share)]
-    line, cap = (xp.zeros_like(s.dose) + like(s.dose, x) for x in logs)
-    return Reaches(xp.where(capped, s.safe, largest) / a0, s.unsafe / a0, capped, line, cap)
+    a0, largest, line, cap = (flat(like(s.dose, x), arm) for x in (p.starts, p.largest, *logs))
+    safe = flat(s.safe, index)
+    capped = flat(stepped(p, s.dose), arm) | (safe >= largest)
+    return Reaches(xp.where(capped, safe, largest) / a0, flat(s.unsafe, index) / a0, capped, line, cap)
 
 
 def intervals(s: LinearState, goal: float) -> tuple[Array, Array]:
@@ -313,7 +324,8 @@ def intervals(s: LinearState, goal: float) -> tuple[Array, Array]:
     steps = xp.asarray([math.exp(9.0 * (i / 60) ** 3 + 0.6 * i / 60) for i in range(-60, 61)], device=device(v))
     ends, zero = guess * steps[:, None, None], xp.zeros_like(guess)[None, ...]
     left, right = xp.concat([zero, ends]), xp.concat([ends, zero + 1.0 / TINY])
-    cells, reach = Cells.between(p, left / (1 + left), right / (1 + right)), reaches(s)
+    everyone = xp.reshape(xp.arange(math.prod(v.shape), device=device(v)), v.shape)
+    cells, reach = Cells.between(p, left / (1 + left), right / (1 + right)), reaches(s, everyone)
     high = above(p, cells, s.own, s.own_rates, reach) >= goal
     low = below(p, cells, s.own, s.own_rates, reach) >= goal
     unit = p.limit * sy / sz

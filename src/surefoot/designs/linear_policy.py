@@ -53,24 +53,24 @@ class LinearPolicy(Policy[LinearState]):
 
     def choose(self, state: LinearState, u: Array) -> Cohort:
         xp, s, n = array_namespace(state.pulls), state, xp_float(state.n)
-        turn = xp.where((s.found > 0)[:, None], wanted(s), in_turn(s, n))
-        part = xp.where(starved(s, n), 0.0, progress(s))
+        few, may = starved(s, n), wanted(s)
+        turn = xp.where((s.found > 0)[:, None], may, in_turn(s, n) | few)
+        part = xp.where(few, 0.0, progress(s))
         growth = self.growth * (1 + HASTE * (1 - part) ** 2)
         size = xp.maximum(xp.ceil(growth * (n + 20)), like(n, float(self.cohort)))
         size = xp.where(s.n > 0, xp.where(turn, size, 0.0), float(self.first))
-        return Cohort(s.safe, xp.astype(xp.where(wanted(s), xp.clip(size, 0.0, 1e15), 0.0), xp.int64))
+        return Cohort(s.safe, xp.astype(xp.where(may, xp.minimum(size, like(n, 1e15)), 0.0), xp.int64))
 
     def stakes(self, state: LinearState, cohort: Cohort) -> Array:
         """Own: in units of what an arm without effect would be behind by. Led: the same, of a leader that is
         established. Shared: what each arm is expected to show at the bar where the evidence is weakest."""
         xp, look = array_namespace(state.pulls), state.look
         arms = xp.arange(cohort.n.shape[1], device=device(cohort.n))
-        leads = established(state) & roles(state)[0]
+        leads = established(state)
         scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
         itself, led = arms[:, None] == arms, xp.where(leads, scale, xp.nan)
         behind, ahead = (xp.where(x > 0, x, xp.nan) for x in (xp.where(leads, 0.0, look.behind), look.ahead))
-        against = xp.where(leads[..., None] & ~itself, ahead[:, None, :], xp.nan)
-        against = xp.where(itself, behind[..., None], against)
+        against = xp.where(itself, behind[..., None], xp.where(leads[..., None], ahead[:, None, :], xp.nan))
         return xp.concat([scale[..., None], led[..., None], against], axis=2)
 
 
@@ -94,15 +94,14 @@ def progress(s: LinearState) -> Array:
 
 
 def in_turn(s: LinearState, n: Array) -> Array:
-    """The arms whose turn it is."""
+    """The arms whose turn it is, beside those that are starved."""
     xp, look = array_namespace(n), s.look
     leads, rival = roles(s)
     index = xp.where(rival, look.evidence + xp.log(xp.maximum(n, like(n, 1.0))), xp.inf)
     least = xp.min(index, axis=1, keepdims=True)
     share = leaders_share(s, look, rival)
     few = xp.log(xp.maximum(pick(n, look.leader), like(n, 1.0))) <= least
-    turn = xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
-    return turn | starved(s, n)
+    return xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
 
 
 def starved(s: LinearState, n: Array) -> Array:
@@ -128,9 +127,9 @@ def roles(s: LinearState) -> tuple[Array, Array]:
 
 
 def established(s: LinearState) -> Array:
-    """Whether the leader is, as a column."""
-    xp = array_namespace(s.pulls)
-    return xp.min(xp.where(roles(s)[1], s.look.evidence, xp.inf), axis=1, keepdims=True) >= ESTABLISHED
+    """Which arm leads, where it is."""
+    xp, (leads, rival) = array_namespace(s.pulls), roles(s)
+    return leads & (xp.min(xp.where(rival, s.look.evidence, xp.inf), axis=1, keepdims=True) >= ESTABLISHED)
 
 
 def first_scale(s: LinearState) -> float:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypeVar
 
-from ..arrays import Array, array_namespace, put, scatter
+from ..arrays import Array, Chosen, array_namespace
 from ..bounds import CONTRAST, TOGETHER, Mixture, added, atoms, log_mixture, log_tilt
 from ..problem import Problem
 from .linear_bars import Bets, Cells, Rates, flat, lowered, sigmas, spread, tolerance
@@ -57,7 +57,7 @@ class Claims:
 
 def taken(it: Batch, change: Callable[[Array], Array]) -> Batch:
     """A dataclass of arrays, or of such dataclasses, with every array changed."""
-    values = (getattr(it, f.name) for f in fields(it))  # type: ignore[arg-type]
+    values = vars(it).values()  # in the order of its fields, as it was made
     return type(it)(*(x if x is None else change(x) if hasattr(x, "shape") else taken(x, change) for x in values))
 
 
@@ -137,13 +137,12 @@ def refutation(p: Problem, claims: Claims, places: Places, goal: float) -> tuple
     bars = xp.stack([u, before])
     log = wealth(p, claims, bars, bars)
     total, u = xp.min(log, axis=0), xp.where(log[0, :] <= log[1, :], u, before)
-    passed = total >= goal
-    (these,) = xp.nonzero(passed)
-    if these.shape[0] == 0:
+    passed = Chosen(total >= goal)
+    if passed.count == 0:
         return total, u
-    bars = spread(p, *(xp.take(x, these) for x in (low, u, high)))
-    found = over_all(p, claims.take(these), bars, xp.full_like(bars[0, :], goal))
-    return put(total, passed, found[0]), put(u, passed, found[1])
+    bars = spread(p, *(passed.rows(x) for x in (low, u, high)))
+    found = over_all(p, claims.take(passed.index), bars, xp.full_like(bars[0, :], goal))
+    return passed.put(total, found[0]), passed.put(u, found[1])
 
 
 def infimum(p: Problem, claims: Claims, places: Places) -> tuple[Array, Array]:
@@ -160,12 +159,12 @@ def over_all(p: Problem, claims: Claims, bars: Array, enough: Array, times: int 
     """
     xp = array_namespace(bars)
     total, middle = wealth(p, claims, bars[:-1, :], bars[1:, :]), 0.5 * (bars[:-1, :] + bars[1:, :])
-    short = total < enough
-    cell, which = xp.nonzero(short)
-    if which.shape[0] and times:
-        low, high = (flat(bars, i * bars.shape[1] + which) for i in (cell, cell + 1))
+    short = Chosen(total < enough)
+    if short.count and times:
+        which = short.index % bars.shape[1]
+        low, high = flat(bars, short.index), flat(bars, short.index + bars.shape[1])
         parts = xp.stack([low, *(low + (high - low) * (i / PARTS) for i in range(1, PARTS)), high])
         found = over_all(p, claims.take(which), parts, xp.take(enough, which), times - 1)
-        total, middle = (xp.where(short, scatter(short, x), y) for x, y in zip(found, (total, middle), strict=True))
+        total, middle = short.put(total, found[0]), short.put(middle, found[1])
     least = xp.argmin(total, axis=0)[None, :]
     return tuple(xp.take_along_axis(x, least, axis=0)[0, :] for x in (total, middle))

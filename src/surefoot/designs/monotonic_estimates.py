@@ -42,11 +42,12 @@ class Guess:
     gain: Array  # slope of the effect
     count: Array  # pulls near
     crossing: Array  # the dose where harm reaches the limit, at most the largest
-    value: Array  # the effect there
+    value: Array  # the effect there, or at the level below
 
 
 class Arms(NamedTuple):
-    """What is known beforehand of some arms, (arms,); and of the slopes of both readings, (2, arms), effect first."""
+    """What is known beforehand of some arms, (arms,); of the slopes of both readings, (2, arms), effect first; and the
+    levels, (levels, arms), where there are any."""
 
     lipschitz: Array
     start: Array
@@ -54,6 +55,15 @@ class Arms(NamedTuple):
     expected: Array
     least: Array
     most: Array
+    levels: Array
+
+    def level(self, dose: Array) -> Array:
+        """The level at or below a dose, or the dose itself where there are none."""
+        xp, levels = array_namespace(dose), self.levels
+        if levels.shape[0] == 0:
+            return dose
+        floor = xp.max(xp.where(levels <= dose, levels, -xp.inf), axis=0)
+        return xp.where(xp.isinf(levels[0, :]), dose, floor)
 
 
 class Doses(NamedTuple):
@@ -102,11 +112,13 @@ def guess(p: Problem, known: Array, place: Array) -> Guess:
 def of_arms(p: Problem, x: Array, index: Array) -> Arms:
     """Of these (trial, arm), in the namespace of x."""
     xp, arm, K = array_namespace(x), index % len(p.arms), p.lipschitz
-    ends = (xp.take(like(x, y), arm) for y in (K, p.starts, p.largest))
-    slopes = ((0.0, RISE), (0.0, 0.05), (math.inf, 1.0))
-    return Arms(
-        *ends, *(xp.take(like(x, [[of_effect] * len(K), of_harm * K]), arm, axis=1) for of_effect, of_harm in slopes)
+    slope, start, largest = (xp.take(like(x, y), arm) for y in (K, p.starts, p.largest))
+    expected, least, most = (
+        xp.take(like(x, [[of_effect] * len(K), of_harm * K]), arm, axis=1)
+        for of_effect, of_harm in ((0.0, RISE), (0.0, 0.05), (math.inf, 1.0))
     )
+    levels = xp.zeros((0, len(K)), device=device(x)) if p.levels is None else like(x, p.levels.T)
+    return Arms(slope, start, largest, expected, least, most, xp.take(levels, arm, axis=1))
 
 
 def keep(p: Problem, known: Array, new: Array, dose: Array, arms: Arms) -> Array:
@@ -138,18 +150,28 @@ def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ..
     """The fields of a Guess, from (DOSES, 4, arms) and places (3, arms); arms come last in them, too."""
     xp, doses = array_namespace(known), by_dose(p, known)
     # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back, and no more
-    # than half the way to where it cannot be
+    # than half the way to where it cannot be. Each is from a level where there are any: all between two is made up
     low, high = crosses(p, doses, arms)
-    begun = seen_from(p, doses, at[CROSS, :], arms)
-    mean, _, slope = lines(p, begun, doses, arms, slice(1, 2))
-    one = clip(crossing(p, at[CROSS, :], mean[0, :], slope[0, :], arms), low, high)
-    found = [at_place(p, doses, place, arms) for place in (at[HIGH, :], at[LOW, :], one)]
+    here, on_levels = arms.level(at[CROSS, :]), arms.levels.shape[0] > 0
+    found = [at_place(p, doses, place, arms) for place in (at[HIGH, :], at[LOW, :])]
+
+    def step(place: Array) -> Array:
+        mean, _, slope = lines(p, seen_from(p, doses, place, arms), doses, arms, slice(1, 2))
+        return crossing(p, place, mean[0, :], slope[0, :], arms)
+
+    one = arms.level(clip(step(here), low, high))
+    known_at = here if on_levels else one
+    found.append(at_place(p, doses, known_at, arms))
     mean, _, slope, _ = found[CROSS]
-    two = crossing(p, one, mean[1, :], slope[1, :], arms)
-    back = xp.where((one - at[CROSS, :]) * (two - one) < 0, 0.5 * (one - two), 0.0)
-    there = two + back
+    two = step(one) if on_levels else crossing(p, one, mean[1, :], slope[1, :], arms)
+    turns = (one - here) * (two - one) < 0
+    there = two + xp.where(turns, 0.5 * (one - two), 0.0)
+    if on_levels:  # it is between the two then
+        out = (there < xp.minimum(here, one)) | (there >= xp.maximum(here, one))
+        there = xp.where(turns & out, 0.5 * (here + one), there)
     there = xp.where(there > high, 0.5 * (one + high), xp.where(there < low, 0.5 * (one + low), there))
-    value = within(p, doses, there, mean[0, :] + slope[0, :] * (there - one))
+    last_one = arms.level(there)
+    value = within(p, doses, last_one, mean[0, :] + slope[0, :] * (last_one - known_at))
     mean, error, slope, count = (xp.stack(x) for x in zip(*found, strict=True))
     both = (x[:, reading, :] for x in (mean, error, slope) for reading in (1, 0))
     return *both, count, there, value
@@ -284,7 +306,7 @@ def seems(state: Any) -> Estimates | None:
         return None
     xp, p = array_namespace(state.base), state.problem
     dose = round_down(p, xp.minimum(guess.crossing, state.base))
-    off = dose - guess.crossing
+    off = dose - round_down(p, guess.crossing)
     effect = xp.where(state.n > 0, guess.value + guess.gain[..., -1] * off, -xp.inf)
     harm = guess.harm[..., -1] + guess.rise[..., -1] * off
     of_effect, of_harm = (

@@ -164,7 +164,8 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def judge(self, s: MonotonicState, stopped: Array, news: Array) -> MonotonicState:
         """Lemmas 5 and 6. Whose claim to be the best is refuted, who is stopped, and what follows."""
         xp, p, d = array_namespace(s.at), s.problem, len(s.problem.arms)
-        harm_at_start = xp.where(stopped, p.limit + 1e-9 * max(abs(p.limit), 1.0), xp.full_like(s.base, -xp.inf))
+        over = p.limit + 1e-9 * max(abs(p.limit), p.noises[1].scale)
+        harm_at_start = xp.where(stopped, over, xp.full_like(s.base, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
         leader = xp.argmax(xp.where(live, s.total[..., ABOVE][..., 0], -1.0), axis=1)  # who was bet on most
         rival = live & news[:, None] & (xp.arange(d, device=device(leader)) != leader[:, None])
@@ -297,12 +298,16 @@ def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> Monotoni
     return replace(s, doses=doses, at=at, total=news.put(s.total, news.rows(s.total) + new))
 
 
+def unbet(p: Problem) -> float:
+    """What an arm that was leading takes from the evidence at an x far above its effects: what it never bets."""
+    return -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
+
+
 def over_all(s: MonotonicState, leader: Array, goal: float) -> Array:
     """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
     they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
     xp, p = array_namespace(s.at), s.problem
-    unbet = -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
-    enough = (s.total[..., OVER] >= goal + unbet) | (p.levels is not None)
+    enough = (s.total[..., OVER] >= goal + unbet(p)) | (p.levels is not None)
     last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
     return (enough | last) & (pick(s.total[..., ABOVE][..., 0], leader) > 0)
 

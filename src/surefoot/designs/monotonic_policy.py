@@ -18,9 +18,9 @@ from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick,
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
-from .monotonic_cells import ABOVE, BELOW, OVER, UNDER, down, table, up
+from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, table, up
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
-from .monotonic_evidence import MonotonicState, goal_of
+from .monotonic_evidence import MonotonicState, unbet
 from .monotonic_floor import MonotonicFloor
 from .settle import level_above, round_down, wanted
 
@@ -32,9 +32,6 @@ MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as m
 # passing error must not outweigh all later ones
 RISK = 2.0, 4.0  # and on harm; half of it once bets on the arm's harm have lost so many: guesses that are always a bit
 # off must not lose more than can be won back
-COARSE = 0.26  # of the slack: where levels are further apart than harm may rise by this much, they are not a line
-SPARE = 4.0  # nats more than enough, before it counts as shown that a level is over the limit
-STARVED = 0.02  # of an arm's pulls go to either level beside the limit, so that no wrong estimate lasts
 PLENTY = 100.0  # squared errors by which the leader may be seen to be under the limit before it is pulled nearer to it
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
@@ -96,11 +93,18 @@ class MonotonicPolicy(Policy[MonotonicState]):
         if not bool(xp.any(came)):
             return Memory(m.known, m.place, m.guess)
         leads = cohort.stakes[..., -1] > 0
-        high = xp.where(came & ~leads, cohort.dose, m.place[..., HIGH])
+        high = xp.where(came & ~leads, self.places(state, cohort.dose), m.place[..., HIGH])
         low = xp.where(came & leads, cohort.dose, m.place[..., LOW])
         place = xp.stack([high, low, m.guess.crossing], axis=-1)
         known, now = remember(state.problem, m.known, place, Chosen(came), cohort, outcome, m.guess)
         return Memory(known, place, now)
+
+    def places(self, s: MonotonicState, dose: Array) -> Array:
+        """The high place of a rival that is pulled at a dose: where it is pulled at two levels, the higher one."""
+        xp, high = array_namespace(dose), s.memory.place[..., HIGH]
+        return (
+            dose if s.problem.levels is None else xp.where((dose == beside(s)[0]) & (high == beside(s)[1]), high, dose)
+        )
 
     def choose(self, state: MonotonicState, u: Array) -> Cohort:
         xp, s, p = array_namespace(state.base), state, state.problem
@@ -126,7 +130,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         xp, p = array_namespace(s.base), s.problem
         leader = self.leader(s)
         leads = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
-        value, rival = self.values(s), wanted(s) & ~leads
+        value, rival = s.memory.guess.value, wanted(s) & ~leads
         best = pick(value, leader)
         other = xp.max(xp.where(rival, value, -xp.inf), axis=1, keepdims=True)
         other = xp.where(xp.isfinite(other), other, best)
@@ -136,7 +140,9 @@ class MonotonicPolicy(Policy[MonotonicState]):
             target = self.on_levels(s, target, x, leads)
         dose = round_down(p, xp.clip(target, like(x, p.starts), s.base))
         climbs = rival & (target > s.base)
-        moves = ~climbs & (dose != xp.where(leads, s.memory.place[..., LOW], s.memory.place[..., HIGH]))
+        moves = ~climbs & xp.where(
+            leads, dose != s.memory.place[..., LOW], self.places(s, dose) != s.memory.place[..., HIGH]
+        )
         return Now(leader, leads, rival, x, dose, climbs, moves)
 
     def sizes(self, s: MonotonicState, now: Now) -> Array:
@@ -165,7 +171,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         if row.shape[0] == 0:
             return xp.zeros_like(s.base[:, :1])
         far, (sy, sz) = p.tolerance or 0.0, (noise.scale for noise in p.noises)
-        low = rows(g.effect[..., HIGH], settled)[:, None] - far
+        low = g.effect[..., HIGH] if p.levels is None else xp.minimum(g.effect[..., HIGH], g.value)
+        low = rows(low, settled)[:, None] - far
         high = xp.take(pick(g.effect[..., LOW], now.leader), row, axis=0)
         width = xp.maximum(xp.abs(high - low), rows(g.effect_error[..., HIGH], settled)[:, None])
         x = xp.minimum(low, high) + width * like(low, LEVELS)
@@ -174,13 +181,16 @@ class MonotonicPolicy(Policy[MonotonicState]):
         x = put(xp.zeros_like(s.base), settled, pick(x, xp.argmin(weak, axis=1))[:, 0])
         h, e = self.margins(s, x + far, HIGH)
         own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
+        both = self.pair(s, x + far) if p.levels is not None else own
+        own = xp.where(both > own, both, own)
         own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
-        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW))
+        goes = None if p.levels is None else now.dose  # between levels a leader may stand where it tells nothing
+        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, goes))
         ratio = (xp.maximum(xp.minimum(h, e - x / sy), xp.zeros_like(x)) / own) ** 2
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3 + 0.0 * x), 0.0), axis=1, keepdims=True)
 
     def leader(self, s: MonotonicState) -> Array:
-        xp, value = array_namespace(s.base), self.values(s)
+        xp, value = array_namespace(s.base), s.memory.guess.value
         return xp.argmax(xp.where(wanted(s), xp.where(s.n > 0, value, -1e300), -xp.inf), axis=1)
 
     def over(self, s: MonotonicState, x: Array) -> Array:
@@ -211,53 +221,47 @@ class MonotonicPolicy(Policy[MonotonicState]):
         target = xp.where(near > place, xp.maximum(target, near), target)
         return xp.where(target == place, place, xp.minimum(target, g.crossing))
 
-    def values(self, s: MonotonicState) -> Array:
-        """Of every arm, about: the effect where harm reaches the limit, or at the level below that."""
-        xp, g = array_namespace(s.base), s.memory.guess
-        if s.problem.levels is None:
-            return g.value
-        down = g.gain[..., CROSS] * (round_down(s.problem, g.crossing) - g.crossing)
-        return g.value + xp.where(coarse(s), down, 0.0)
-
     def at_last(self, s: MonotonicState, dose: Array) -> Array:
         """Whether an arm's value is told at this dose whatever its harm is: nothing is over the limit, or it is the
         level below where harm reaches it."""
-        g = s.memory.guess
-        end = g.crossing >= like(dose, s.problem.largest)
-        if s.problem.levels is None:
-            return end
-        return end | (coarse(s) & (dose <= g.crossing) & (dose >= round_down(s.problem, g.crossing)))
+        end = s.memory.guess.crossing >= like(dose, s.problem.largest)
+        return end if s.problem.levels is None else end | (dose == beside(s)[0])
 
     def on_levels(self, s: MonotonicState, target: Array, x: Array, leads: Array) -> Array:
-        """Of arms with levels nothing is told between two. A rival is shown to be over the limit at the first level
-        that is; then, if its effect there is no further below x than half as far as one level down, it is told there.
-        The leader is told at the highest level under the limit, if its effect one or more down is not above x."""
-        xp, p, g, place = array_namespace(x), s.problem, s.memory.guess, s.memory.place
-        largest, (last, over) = like(x, p.largest), beside(s)
-        low = xp.maximum(round_down(p, target), like(x, p.starts))
-        at_over, at_last = (x - g.effect[..., HIGH] - g.gain[..., HIGH] * (y - place[..., HIGH]) for y in (over, last))
-        hard = at_over < 0.5 * at_last
-        shown = s.total[..., OVER] >= goal_of(p) + SPARE
-        rival = xp.where(g.crossing >= largest, target, xp.where(shown & hard, last, xp.maximum(target, over)))
-        above = g.effect[..., LOW] + g.gain[..., LOW] * (low - place[..., LOW]) > x
-        mine = xp.where(above, target, xp.maximum(target, last))
-        wanted_there = xp.where(leads, mine, rival)
-        n, known = floats(s.n), s.memory.known
-        few = xp.maximum(xp.sqrt(n), STARVED * n)
-        for level, least in ((last, few), (over, 0.5 * few)):
-            here = known[..., 1] == level[..., None] * known[..., 0]
-            lacks = (xp.sum(xp.where(here, known[..., 0], 0.0), axis=-1) < least) & (level <= s.base)
-            wanted_there = xp.where(lacks, level, wanted_there)
-        return xp.where(coarse(s), wanted_there, target)
+        """Nothing is told between two levels. The leader is told at one beside its target or at the last under the
+        limit; a rival at one beside its target or at that last one and the next by turns: wherever it tells most."""
+        xp, p, (last, over) = array_namespace(x), s.problem, beside(s)
+        mine, most = self.better(s, x, LOW, target, last)
+        mine = xp.where(xp.minimum(*self.margins(s, x, LOW, last)) > most, last, mine)
+        x = x + (p.tolerance or 0.0)
+        theirs, most = self.better(s, x, HIGH, xp.maximum(target, over), s.base)
+        theirs = xp.where(self.pair(s, x) > most, xp.where(shown(s, x), last, over), theirs)
+        theirs = xp.where(s.memory.guess.crossing >= like(x, p.largest), target, theirs)
+        return xp.where(xp.isfinite(like(x, p.levels)[:, 0]), xp.where(leads, mine, theirs), target)
 
-    def margins(self, s: MonotonicState, x: Array, which: int) -> tuple[Array, Array]:
+    def better(self, s: MonotonicState, x: Array, which: int, target: Array, top: Array) -> tuple[Array, Array]:
+        """Of the target and the level above it, if that is not above the top, the one that tells more; and how much."""
+        xp, p = array_namespace(x), s.problem
+        above, low = level_above(p, target), xp.maximum(round_down(p, target), like(x, p.starts))
+        above = xp.where((above > low) & (above <= top), above, low)
+        up, here = (xp.minimum(*self.margins(s, x, which, y)) for y in (above, low))
+        return xp.where(up > here, above, target), xp.maximum(up, here)
+
+    def pair(self, s: MonotonicState, x: Array) -> Array:
+        """What a rival tells, in sigmas, where it is pulled at the last level under the limit and at the next: that the
+        next is its largest safe one is refuted by harm there alone, that it is a lower one by effects at both."""
+        xp, (last, over) = array_namespace(x), beside(s)
+        h, e = (xp.maximum(y, 0.0 * y) for y in self.margins(s, x, HIGH, over))
+        f = self.margins(s, x, HIGH, last)[1]
+        f = xp.maximum(f, 0.0 * f)
+        return xp.where(e < h, h * f / xp.sqrt(xp.maximum(f**2 + h**2 - e**2, 1e-12 + 0.0 * f)), h)
+
+    def margins(self, s: MonotonicState, x: Array, which: int, dose: Array | None = None) -> tuple[Array, Array]:
         """How far a rival's harm is over the limit and its effect below x, and the leader's the other way round, in
         sigmas, and with an error in favour."""
-        sign, g = 1.0 if which == HIGH else -1.0, s.memory.guess
-        sy, sz = (noise.scale for noise in s.problem.noises)
-        h = sign * (g.harm[..., which] - s.problem.limit) + g.harm_error[..., which]
-        e = sign * (x - g.effect[..., which]) + g.effect_error[..., which]
-        return h / sz, e / sy
+        sign, (sy, sz) = 1.0 if which == HIGH else -1.0, (noise.scale for noise in s.problem.noises)
+        harm, effect, error, noise = about(s, which, dose)
+        return (sign * (harm - s.problem.limit) + error) / sz, (sign * (x - effect) + noise) / sy
 
     def meet(self, s: MonotonicState, x: Array, which: int) -> Array:
         """The dose where the two are equal."""
@@ -266,14 +270,12 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return s.memory.place[..., which] + off / (g.gain[..., which] / sy + g.rise[..., which] / sz)
 
     def stakes(self, state: MonotonicState, cohort: Cohort) -> Array:
-        xp, p, s, g = array_namespace(state.base), state.problem, state, state.memory.guess
+        xp, p, s = array_namespace(state.base), state.problem, state
         leader = self.leader(s)
         leads = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
-        place, harm, effect, error, noise, rise, gain = (
-            xp.where(leads, v[..., LOW], v[..., HIGH])
-            for v in (s.memory.place, g.harm, g.effect, g.harm_error, g.effect_error, g.rise, g.gain)
+        harm, effect, error, noise = (
+            xp.where(leads, x, y) for x, y in zip(*(about(s, which, cohort.dose) for which in (LOW, HIGH)), strict=True)
         )
-        harm, effect = harm + rise * (cohort.dose - place), effect + gain * (cohort.dose - place)
         below, above = self.bets(s, leader, leads, cohort, effect, noise)
         K, M = like(s.base, p.lipschitz), like(s.base, p.largest)
         beyond, seen = (harm > p.limit) | (cohort.dose >= M) | self.at_last(s, cohort.dose), s.n > 0
@@ -303,7 +305,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     ) -> tuple[Array, Array]:
         """In units of the difference to be shown: of a rival to the leader, of the leader to the nearest rival."""
         xp, p = array_namespace(effect), s.problem
-        best = pick(self.values(s), leader) + (p.tolerance or 0.0)
+        best = pick(s.memory.guess.value, leader) + (p.tolerance or 0.0)
         gap = xp.abs(best - effect)
         near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
@@ -312,17 +314,43 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return xp.where(~leads & (effect < best), size, xp.nan), xp.where(leads, size, xp.nan)
 
 
+def about(s: MonotonicState, which: int, dose: Array | None = None) -> tuple[Array, Array, Array, Array]:
+    """Harm and effect at a place, or by the line through it at a dose, and their errors; at the last level under the
+    limit, by what was read there."""
+    xp, g, p = array_namespace(s.base), s.memory.guess, s.problem
+    harm, effect, *errors = (x[..., which] for x in (g.harm, g.effect, g.harm_error, g.effect_error))
+    if dose is None:
+        return harm, effect, *errors
+    off = dose - s.memory.place[..., which]
+    found = [harm + g.rise[..., which] * off, effect + g.gain[..., which] * off, *errors]
+    if p.levels is not None:
+        last, off = beside(s)[0], dose - round_down(p, s.memory.place[..., CROSS])
+        there = [
+            g.harm[..., CROSS] + g.rise[..., CROSS] * off,
+            g.value,
+            g.harm_error[..., CROSS],
+            g.effect_error[..., CROSS],
+        ]
+        found = [xp.where(dose == last, y, x) for x, y in zip(found, there, strict=True)]
+    return found[0], found[1], found[2], found[3]
+
+
 def beside(s: MonotonicState) -> tuple[Array, Array]:
-    """The levels below and above where harm seems to reach the limit; above all of them, the largest."""
+    """The levels below and above where harm seems to reach the limit; above all of them, the largest. nan for arms
+    without levels: nothing is compared with it."""
     xp, p, cross = array_namespace(s.base), s.problem, s.memory.guess.crossing
-    over = level_above(p, cross)
-    return round_down(p, cross), xp.where(xp.isfinite(over), over, like(cross, p.largest))
+    above = level_above(p, cross)
+    both = round_down(p, cross), xp.minimum(above, like(cross, p.largest))
+    last, over = (xp.where(above > -xp.inf, x, xp.nan) for x in both)
+    return last, over
 
 
-def coarse(s: MonotonicState) -> Array:
-    """Arms with levels so far apart there that harm may rise by much of the slack from one to the next."""
-    xp, p = array_namespace(s.base), s.problem
-    last, over = beside(s)
-    return xp.isfinite(like(last, p.levels)[:, 0]) & (
-        like(last, p.lipschitz) * (over - last) > COARSE * (p.ceiling - p.limit)
-    )
+def shown(s: MonotonicState, x: Array) -> Array:
+    """Of a rival's two levels beside the limit: whether more is shown of harm at the higher one than of effects below x
+    at the lower one. Harm must also refute an x above all effects, where those that led take from the evidence."""
+    xp, p, (last, over) = array_namespace(x), s.problem, beside(s)
+    led, doses = s.total[..., ABOVE][..., 0] > 0, s.doses
+    harm = xp.sum(xp.where(doses <= over[..., None], s.at[..., OVER], 0.0), axis=-1)
+    lost = unbet(p) - xp.sum(xp.where(s.at[..., LED] < 0, s.at[..., LED], 0.0), axis=-1)
+    sums = xp.sum(xp.where((doses >= last[..., None])[..., None], s.at[..., BELOW], 0.0), axis=-2)
+    return harm - xp.sum(xp.where(led, lost, 0.0), axis=1, keepdims=True) > evidence(p.noises[0], sums, x, False, False)

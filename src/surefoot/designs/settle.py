@@ -23,8 +23,8 @@ def settle(s: S, harm_at_start: Array) -> S:
     leader = xp.argmax(low, axis=1)
     bar = xp.max(low, axis=1, keepdims=True)
     beaten = active & (s.upper <= bar)
-    near = active & (s.upper <= bar + (p.tolerance or 0.0))
-    return conclude(s, harm_at_start, leader, beaten, near, s.upper, bar + xp.zeros_like(low), BEATEN)
+    near = active & (s.upper <= bar + p.tolerance) if p.tolerance else beaten
+    return conclude(s, harm_at_start, leader, beaten, near, s.upper, bar, BEATEN)
 
 
 def conclude(

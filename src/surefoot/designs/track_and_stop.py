@@ -123,7 +123,7 @@ class TrackAndStop(OneDose):
         d = active.sum(axis=1, keepdims=True)
         shares = best_shares(mean, leader, active, s.problem.tolerance or 0.0, s.problem.noises[0])
         least = np.sqrt(t) - d / 2
-        behind = np.maximum(np.where(active, (t + size) * shares - n, -np.inf), 0.0)
+        behind = np.round(np.maximum(np.where(active, (t + size) * shares - n, -np.inf), 0.0), 9)  # ties are ties
         starved = active & (n < least)
         behind = np.where(np.any(starved, axis=1, keepdims=True), np.where(starved, least - n, 0.0), behind)
         most = np.arange(n.shape[1]) == np.argmax(np.where(active, behind, -1.0), axis=1)[:, None]
@@ -187,7 +187,7 @@ def best_shares(mean: Array, leader: Array, active: Array, tolerance: float, noi
     least, most = np.zeros_like(m_b), np.min(np.where(rival, far, np.inf), axis=1, keepdims=True)
     for _ in range(16):
         y = 0.5 * (least + most)
-        over = ratios(y)[1].sum(axis=1, keepdims=True) > 1
+        over = ratios(y)[1].sum(axis=1, keepdims=True) > 1 + 1e-9
         least, most = np.where(over, least, y), np.where(over, y, most)
     w = ratios(least)[0] + (np.arange(mean.shape[1]) == leader)
     return w / w.sum(axis=1, keepdims=True)

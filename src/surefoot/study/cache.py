@@ -84,11 +84,11 @@ def load(kept: bytes, first: Event) -> View | None:
     problem, design = Problem.from_dict(setup["problem"]), make(setup["design"], **setup["options"])
     begun = design.start(problem)
     known = {(kind.__module__, kind.__qualname__): kind for kind in (*OURS, *_kinds(begun))}
-    apart = {"problem": problem, "design": design, "inside": begun.problem}
+    anew = {"problem": problem, "design": design, "inside": begun.problem}
     try:
-        found = _Unpickler(io.BytesIO(kept.partition(b"\n")[2]), known, apart).load()
+        found = _Unpickler(io.BytesIO(kept.partition(b"\n")[2]), known, anew).load()
         vars(view).update(found, problem=problem, design=design)
-    except (pickle.UnpicklingError, SurefootError, ValueError, TypeError, AttributeError, EOFError, IndexError):
+    except (pickle.UnpicklingError, SurefootError, ValueError, TypeError, AttributeError, EOFError, LookupError):
         return None
     return view
 
@@ -102,22 +102,28 @@ def _kinds(state: Any) -> Iterator[type]:
 
 
 class _Pickler(pickle.Pickler):
+    """The problem and the design by their names. By a table of their classes: a `persistent_id` is asked of everything,
+    and takes longer than all the rest."""
+
     def __init__(self, out: io.BytesIO, view: View):
         super().__init__(out, protocol=5)
         # the problem as its evidence takes it is another one where readings are not taken as they are
         self.apart = {id(view.state.problem): "inside", id(view.problem): "problem", id(view.design): "design"}
+        self.dispatch_table = {type(it): self._by_name for it in (view.problem, view.design)}
 
-    def persistent_id(self, it: Any) -> str | None:
-        return self.apart.get(id(it))
+    def _by_name(self, it: Any) -> Any:
+        return (apart, (self.apart[id(it)],)) if id(it) in self.apart else it.__reduce_ex__(5)
+
+
+def apart(name: str) -> Any:
+    """Stands in a cache for what is not kept in it."""
+    raise pickle.UnpicklingError(f"{name} is made anew, and not from a cache")
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, body: io.BytesIO, known: dict[tuple[str, str], Any], apart: dict[str, Any]):
+    def __init__(self, body: io.BytesIO, known: dict[tuple[str, str], Any], found: dict[str, Any]):
         super().__init__(body)
-        self.known, self.apart = known, apart
-
-    def persistent_load(self, name: Any) -> Any:
-        return self.apart[name]
+        self.known = known | {(apart.__module__, apart.__qualname__): found.__getitem__}
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in NUMBERS:

@@ -973,7 +973,7 @@ class SurefootLinear(Theorem):
         for j, it in enumerate(self.arms):
             led, theirs = self.bets[j][self.LED], self.bets[j][self.SHARED + k]
             if j != k and led[0] > 0:
-                ends = (self.lowered(low), self.lowered(high)) if j == named else (low, high)
+                ends = self.lowered(low), self.lowered(high) if j == named else high  # above both bars, or the lower
                 capped = bool(it.levels) or self.safe[j] >= it.top
                 reach = (self.safe[j] if capped else it.top) / it.start
                 up, v = up + min(self.sides(theirs, *ends, reach, 1)[capped:]), v + theirs[0]
@@ -987,8 +987,9 @@ class SurefootLinear(Theorem):
     def sides(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
         """Lemma 4: the least evidence over a cell of bars that a value is above (below), by both of its readings, and
         by its effect alone."""
-        r, at = self.shrink(high), self.height(high if sign > 0 else low)
-        return self.cone(low, high, sign * bets[1], sign * bets[2]), sign * (bets[1] - bets[3] * at / reach) / r
+        (y, z, w), at = (sign * x for x in bets[1:4]), self.height(high if sign > 0 else low)
+        noises = {self.shrink(low), self.shrink(high)}  # at the bars between, the effect's is between
+        return min(self.cone(low, high, r, y, z) for r in noises), min((y - w * at / reach) / r for r in noises)
 
     def logs(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
         """Logs of the wealth from these; of binary effects alone by their likelihood ratios."""
@@ -999,10 +1000,10 @@ class SurefootLinear(Theorem):
             cap = self.effect.wager((n, n, total), (x, x), sign, TILT)
         return line, cap
 
-    def cone(self, low: float, high: float, y: float, z: float) -> float:
-        """The least over a cell of (1 - u) y - u z in units of its noise: at an end or, of independent readings, in
-        between, where it is a sinusoid in the angle of the bar."""
-        r, free = self.shrink(high), self.problem.get("signals") == "independent"
+    def cone(self, low: float, high: float, r: float, y: float, z: float) -> float:
+        """The least over a cell of (1 - u) y - u z in units of its noise, if that of the effect is r: at an end or, of
+        independent readings, in between, where it is a sinusoid in the angle of the bar."""
+        free = self.problem.get("signals") == "independent"
         if free and low * y + (1 - low) * r * r * z > 0 > high * y + (1 - high) * r * r * z:
             return -math.hypot(y / r, z)
         noise = math.hypot if free else lambda *parts: math.fsum(parts)
@@ -1017,9 +1018,10 @@ class SurefootLinear(Theorem):
         fall = self.shift * (1 - u)
         return max(u - fall, 0.0) / max(1 - fall, 0.5e-16)
 
-    def shrink(self, high: float) -> float:
-        """The sigma of a binary effect at bars up to `high`, in units of 1/2 (lemma 3)."""
-        return tight(min(max(self.height(high) * self.sy, 1e-12), 0.499)) / self.sy if self.effect.binary else 1.0
+    def shrink(self, u: float) -> float:
+        """The sigma of a binary effect at a bar, in units of 1/2 (lemma 3)."""
+        bar = self.height(u) * self.sy
+        return tight(max(bar, 1e-12)) / self.sy if self.effect.binary and bar < 0.499 else 1.0
 
 
 class Rung(NamedTuple):
@@ -1241,7 +1243,7 @@ class SurefootLevels(Joint):
 THEOREMS: dict[str, type[Theorem]] = {
     "safebai-linear/1": SafeBAILinear,
     "safebai-monotonic/1": SafeBAIMonotonic,
-    "surefoot-linear/3": SurefootLinear,
+    "surefoot-linear/4": SurefootLinear,
     "surefoot-monotonic/3": SurefootMonotonic,
     "surefoot-levels/2": SurefootLevels,
 }

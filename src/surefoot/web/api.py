@@ -179,13 +179,14 @@ def status(part: str, ask: Ask = needs(*READ, bearer=True)) -> Response:
 
 @router.get("/studies/{part}/assignments")
 def assignments(
-    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: Count = MOST, site: str | None = None
-) -> Response:
+    part: str, ask: Ask = needs(*ENTER, bearer=True), limit: Count = MOST, site: str | None = None,
+    blocks: bool | None = None,
+) -> Response:  # fmt: skip
     """The open assignments: whom to give what. Who enters data sees those of their own site alone."""
     study = ask.site.hub.study(part)
     if ask.me.role == ENTRY:
         return answer(ask, study, {"assignments": study.desk(ask.me.desk).open()[:limit]})
-    found = study.ask(min(max(limit, 1), 100_000), site=site)
+    found = study.ask(min(max(limit, 1), 100_000), site=site, blocks=blocks)
     return answer(ask, study, {"assignments": [a._asdict() for a in found]})
 
 
