@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surefoot import SurefootError, case, make
-from surefoot.advise import advise, reachable, variants
+from surefoot.advise import Advice, Change, Size, advise, reachable, variants
 from surefoot.designs import default
 
 from .designs.small import drug, easy
@@ -36,6 +36,16 @@ def test_what_costs_most() -> None:
     assert by_key["mean"] < by_key["delta"] <= 1.05
     assert found.together is not None and found.together.ratio < 0.7
     assert any(line.startswith("What costs most") for line in found.lines())
+
+
+def test_a_truth_outside_the_assumptions_is_called_so_and_noise_is_no_advice() -> None:
+    problem, truth = easy()
+    said = Advice(problem.but(limit=0.001), truth, []).lines()
+    assert any("outside the assumptions, so nothing is promised" in line for line in said)
+    changes = Change("sure", 0.6, 0.1), Change("noise", 0.9, 0.2)
+    said = Advice(problem, truth, [], size=Size(100, 1, 120, 1), changes=changes).lines()
+    assert "What costs most: sure would take 60% ± 10% of that." in said
+    assert "No clear difference, in so few trials: noise." in said
 
 
 def test_variants_keep_to_the_assumptions() -> None:

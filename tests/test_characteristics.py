@@ -141,7 +141,7 @@ def test_the_table_shows_what_is_promised() -> None:
     console.print(to_rich([TABLE]))
     console.print(to_rich([OTHER]))
     text = console.export_text()
-    assert "paper-drug: 3 arms, delta 0.1, 200 trials, seed 4" in text
+    assert "paper-drug: 3 arms, limit 0.3 + slack 0.2, delta 0.1, 200 trials, seed 4" in text
     assert "promised at most 0.1" in text
     assert "failed (no promise)" in text
 

@@ -81,8 +81,9 @@ def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:
     assert ">0.01</text>" in picture
     problem, truth = case("levels-thall")
     text = to_markdown(Plan(problem, [truth], [make("boin")], [60], trials=20).blocks())
-    assert "## Subjects by level" in text
-    assert "drug A at 5 (0.4):" in text
+    assert "## Who gets what, and what is recommended" in text
+    assert "| drug A | 5 | 0.4 * | 0.9 | " in text
+    assert "To a name it takes, about: levels-thall " in text and "no rule for futility" in text
 
 
 @pytest.mark.parametrize("name", ["paper-linear", "paper-drug", "binary", "dose-levels"])

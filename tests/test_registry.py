@@ -74,7 +74,7 @@ def test_a_policy_is_an_option_of_its_design() -> None:
     assert make("surefoot-monotonic").label == "surefoot-monotonic"
     register(Slow)
     design = make("surefoot-monotonic", policy="slow", pause="3")
-    assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "surefoot-monotonic:policy=slow:pause=3"
+    assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "slow:pause=3"
     assert make(design.name, **design.options) == design
     assert find("slow:pause=3") == ("surefoot-monotonic", {"policy": "slow", "pause": "3"})
     assert make("slow", pause=3) == design
@@ -222,13 +222,13 @@ def test_a_package_of_somebody_else(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     seen, compared = map(json.loads, run.stdout.splitlines())
     assert seen.pop("copy") == ["Lines", True, ["one"]]
-    assert seen.pop("study") == ["best-arm", "surefoot-monotonic:policy=blocks", True]
+    assert seen.pop("study") == ["best-arm", "blocks", True]
     assert {kind: names for kind, names in seen.items() if names} == {
         "designs": ["same-for-all"], "policies": ["blocks"], "curves": ["hockey-stick"], "noises": ["uniform"],
         "scenarios": ["example-sticks"], "journals": ["lines"],
     }  # fmt: skip
     labels = [row["label"] for row in compared["designs"]]
-    assert labels == ["same-for-all", "surefoot-monotonic:policy=blocks", "surefoot-monotonic"]
+    assert labels == ["same-for-all", "blocks", "surefoot-monotonic"]
 
 
 def test_a_package_that_is_broken_is_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:

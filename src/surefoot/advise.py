@@ -102,6 +102,9 @@ class Advice:
     def lines(self) -> list[str]:
         """In words."""
         said = [f"It may never end: {line}." for line in self.doubts] or ["It can be resolved."]
+        if self.scenario:
+            broken = self.scenario.violations(self.problem)
+            said += [f"{self.scenario.name}: outside the assumptions, so nothing is promised: {x}." for x in broken]
         if self.scenario is None:
             said.append("How many subjects depends on the truth: give the arms effect and harm curves to learn more.")
         elif self.unclear:
@@ -114,10 +117,13 @@ class Advice:
         if self.least:
             said.append(f"No design that keeps the promise can do with fewer than {self.least:,.0f} on average.")
         said += self.bought.lines() if self.bought else ()
-        if self.changes:
-            first, *others = (f"{change.what} would take {change} of that" for change in self.changes)
+        clear = [change for change in self.changes if change.ratio + 2 * change.se < 1]
+        if clear:
+            first, *others = (f"{change.what} would take {change} of that" for change in clear)
             said += [f"What costs most: {first}.", *(f"Also: {other}." for other in others)]
-        half = [change.what for change in self.changes if change.ratio <= 0.5]
+        if rest := [change.what for change in self.changes if change not in clear]:
+            said.append(f"No clear difference, in so few trials: {'; '.join(rest)}.")
+        half = [change.what for change in clear if change.ratio <= 0.5]
         if half:
             said.append(f"It would be halved by {' or by '.join(half)}.")
         elif self.together:

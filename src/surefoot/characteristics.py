@@ -85,7 +85,7 @@ class Characteristics:
             | ({"of_least": sums.mean / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),
             "pulls_by_dose": self._by_dose(),
-            **({"pulls_by_level": self._levels()} if p.shape == "levels" else {}),
+            **({"pulls_by_level": self._levels(), **self._right()} if p.shape == "levels" else {}),
             "named_best": self._share("named best"),
             "recommended_best": self._share("recommended best"),
             "recommended_over_limit": self._share("recommended over"),
@@ -134,14 +134,21 @@ class Characteristics:
                 found.append({"arm": arm.name, "level": str(label), "harm": h, "pulls": n} | over)
         return found
 
+    def _right(self) -> dict[str, Any]:
+        """How often the best arm was recommended at its largest safe level; nothing where there is no such arm."""
+        truth = self.result.truth
+        best = truth.best
+        at = f"selected {best} {truth.dose[best]:.0f}"
+        return {"recommended_right_level": self._share(at)} if np.isfinite(truth.value[best]) else {}
+
     def _rate(self, bad: str, word: str) -> dict[str, Any]:
         count, trials = self.result.sums.counts[bad], self.result.trials
         return {word: count, "rate": count / trials, "upper": upper_bound(count, trials)}
 
     def _share(self, what: str) -> dict[str, Any]:
         count, trials = self.result.sums.counts[what], self.result.trials
-        rate = count / trials
-        return {"count": count, "rate": rate, "se": (rate * (1 - rate) / trials) ** 0.5}
+        about = (count + 2) / (trials + 4)  # so that no rate is said to be certain (Agresti and Coull 1998)
+        return {"count": count, "rate": count / trials, "se": (about * (1 - about) / (trials + 4)) ** 0.5}
 
     def _selection(self) -> dict[str, float]:
         """How often each arm was recommended; with ordered levels each arm and level."""
@@ -184,7 +191,11 @@ class Characteristics:
             ("pulls, median / 90% / most", f"{pulls['median']:,.0f} / {pulls['p90']:,.0f} / {pulls['max']:,}"),
             *([("pulls, times the lower bound", f"{pulls['of_least']:.2f}")] if "of_least" in pulls else []),
             ("decisions, mean", f"{n['decisions']['mean']:,.1f}"),
-            *((key, said[key]) for key in (NAMED, RECOMMENDED, "recommended dose over the limit")),
+            *(
+                (key, said[key])
+                for key in (NAMED, RECOMMENDED, RIGHT, "recommended dose over the limit")
+                if key in said
+            ),
             (promise, rate["failed"] + ("" if self.named == 1 else f"; an arm was named in {self.named:.1%}")),
             ("wrong arm", rate["wrong"]),
             (
@@ -234,8 +245,15 @@ class Characteristics:
         """What has to be known to read these numbers."""
         n = self.numbers
         said = [f"{n['scenario']}: {n['no_single_best']}"] if n["no_single_best"] else []
-        return said + [f"{n['scenario']}: outside the assumptions, so nothing is promised: {x}"
-                       for x in n["outside_assumptions"]]  # fmt: skip
+        said += [f"{n['scenario']}: outside the assumptions, so nothing is promised: {x}"
+                 for x in n["outside_assumptions"]]  # fmt: skip
+        if n["slack"] and n["over_limit"]["pulls"]:
+            one = ", nor the level just above one within it" * ("pulls_by_level" in n)
+            ceiling = f"limit + slack ({n['limit'] + n['slack']:g})"
+            said.append(f"a dose over the limit and within {ceiling} is not failed{one}: see who was over the limit")
+        if not n["guarantee"]:
+            said.append(f"{n['design']} promises nothing: whatever it ends with counts as named, right or wrong")
+        return said
 
     def _percent(self, rate: float) -> str:
         """With the digits that so many trials can tell."""
@@ -254,7 +272,7 @@ def dose_ranges() -> list[str]:
 def brief(table: Characteristics) -> dict[str, str]:
     """One result in a row: what a planner asks first. Where there is not one best arm, that stands in its place."""
     n, percent = table.numbers, table._percent
-    share = {key: f"{percent(n[key]['rate'])} ± {percent(n[key]['se'])}" for key in ASKED}
+    share = {key: f"{percent(n[key]['rate'])} ± {percent(n[key]['se'])}" for key in ASKED if key in n}
     wrong, recommended = percent(n["wrong"]["rate"]), share["recommended_best"]
     named = f"{percent(n['named_best']['rate'])} / {wrong}"
     if n["best"] is None:
@@ -262,6 +280,7 @@ def brief(table: Characteristics) -> dict[str, str]:
         recommended = f"stopped {percent(n['endings']['all-stopped'] / n['trials'])}"
     elif (n["no_single_best"] or "").startswith("all arms"):
         named, recommended = f"any, {percent(table.named)}", "any will do"
+        share.pop("recommended_right_level", None)
     pulls, over = n["pulls"], n["over_limit"]
     return {
         "scenario": n["scenario"],
@@ -269,16 +288,17 @@ def brief(table: Characteristics) -> dict[str, str]:
         "at most": f"{n['budget']:,}" if n["budget"] else "the end",
         NAMED: named,
         RECOMMENDED: recommended,
+        **({RIGHT: share["recommended_right_level"]} if "recommended_right_level" in share else {}),
         "failed (at most, 99%)": f"{percent(n['failed']['rate'])} ({percent(n['failed']['upper'])})",
         "promised": f"{n['delta']:g}" if table.promised else "nothing",
-        "recommended dose over the limit": share["recommended_over_limit"],
-        "subjects over the limit": f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})",
+        "subjects over the limit": f"{over['pulls']:,.1f} ({over['pulls_share']:.0%})",
+        "recommended dose over the limit": percent(n["recommended_over_limit"]["rate"]),
         "subjects: mean / 90%": f"{pulls['mean']:,.0f} / {pulls['p90']:,.0f}",
     }
 
 
-NAMED, RECOMMENDED = "named: best / wrong", "recommended: best"
-ASKED = ("recommended_best", "recommended_over_limit")
+NAMED, RECOMMENDED, RIGHT = "named: best / wrong", "recommended: best", "and at its largest safe level"
+ASKED = ("recommended_best", "recommended_right_level")
 RATES = ("wrong", "unsafe", "failed")
 
 
@@ -300,8 +320,10 @@ def _at_most(table: Characteristics) -> str:
 
 
 def _plain(table: Characteristics) -> list[tuple[str, str]]:
-    """The rows with one name for the promise, so that designs with and without one stand in one row."""
-    return [("failed (wrong or unsafe)" if k.startswith("failed") else k, v) for k, v in table.rows()]
+    """The rows with the promise in one of its own, so that designs with and without one stand side by side."""
+    promise = f"failed at most {table.numbers['delta']:g}" if table.promised else "none"
+    rows = [("failed (wrong or unsafe)" if k.startswith("failed") else k, v) for k, v in table.rows()]
+    return [("promise", promise), *rows]
 
 
 def _keys(columns: Sequence[dict[str, str]]) -> list[str]:
@@ -334,12 +356,15 @@ def to_rich(tables: Sequence[Characteristics]) -> Any:
     from .tables import Fit
 
     first, names = tables[0].numbers, list(dict.fromkeys(t.numbers["scenario"] for t in tables))
-    title = f"{', '.join(names)}: {first['arms']} arms, delta {first['delta']:g}"
+    line = f"limit {first['limit']:g}" + (f" + slack {first['slack']:g}" if first["slack"] else "")
+    title = f"{', '.join(names)}: {first['arms']} arms, {line}, delta {first['delta']:g}"
     title += f", {first['trials']:,} trials, seed {first['seed']}"
     if len(tables) > SIDE_BY_SIDE:
         some = list(dict.fromkeys(t.numbers["label"] for t in tables if t.numbers["guarantee"]))
         title += f"; failed: wrong or unsafe, promised at most {first['delta']:g} by {', '.join(some) or 'none'}"
-        rows = [{key: x for key, x in brief(one).items() if key != "promised"} for one in tables]
+        spent = all(t.numbers["budget"] for t in tables)  # then how many is said already
+        skip = {"promised", "subjects: mean / 90%"} if spent else {"promised"}
+        rows = [{key: x for key, x in brief(one).items() if key not in skip} for one in tables]
         return Fit(rows, title, "scenario", ("design", "at most"))
     heads = _heads(tables)
     columns = [dict(t.rows() if len(tables) == 1 else _plain(t)) for t in tables]

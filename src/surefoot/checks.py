@@ -87,12 +87,12 @@ def known_keys(where: str, data: Mapping[str, Any], keys: Iterable[str]) -> None
         choice(f"a key of {where}", key, keys)
 
 
-def between(low: float, high: float, form: str = ".4g") -> str:
+def between(low: float | None, high: float | None, form: str = ".4g") -> str:
     """An interval in words: `0.2 to 0.5`, `≥ 0.2` where it has no upper end, `unknown` where it has neither."""
-    known = [math.isfinite(x) for x in (low, high)]
-    if all(known):
-        return f"{low:{form}} to {high:{form}}"
-    return f"≥ {low:{form}}" if known[0] else f"≤ {high:{form}}" if known[1] else "unknown"
+    ends = [f"{x:{form}}" if x is not None and math.isfinite(x) else "" for x in (low, high)]
+    if all(ends):
+        return " to ".join(ends)
+    return f"≥ {ends[0]}" if ends[0] else f"≤ {ends[1]}" if ends[1] else "unknown"
 
 
 def html_table(rows: Mapping[str, Any]) -> str:

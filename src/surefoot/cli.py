@@ -70,7 +70,7 @@ Keep = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Keep every trial: a .csv, or a .parquet with the extra parquet.")
 ]
 Delta = Annotated[float | None, typer.Option(help="Error probability: of a wrong arm or an unsafe pull.")]
-Slack = Annotated[float | None, typer.Option(help="How far above the limit a pull may go (monotonic).")]
+Slack = Annotated[float | None, typer.Option(help="How far above the limit a pull may go (monotonic and levels).")]
 Limit = Annotated[float | None, typer.Option(help="Harm must stay at or below it.")]
 Tolerance = Annotated[float | None, typer.Option(help="Stop at an arm whose value is within this of the best.")]
 Budget = Annotated[int | None, typer.Option(help="The most pulls.")]
@@ -262,8 +262,9 @@ def plan(
     pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
     for path, text in pages.items():
         _write(path, text)
+    first, second = pages
     print_json({"files": [str(path) for path in pages]}) if as_json else console.print(
-        f"[bold]Open[/] {next(iter(pages))}"
+        f"[bold]Open[/] {first} (the same as text, without pictures: {second})"
     )
 
 

@@ -150,7 +150,7 @@ class Bernoulli(_Coin):
         return x
 
     def assumption(self) -> str:
-        return self.kind
+        return "yes or no"
 
     def bet(self, total: Array, n: Array, bound: Array, guess: Array, above: bool) -> Array:
         return binary_bet(total, n, bound, guess, above)

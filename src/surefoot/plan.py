@@ -10,13 +10,14 @@ import platform
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any, Literal
 
 import numpy as np
 
 from . import __version__
-from .characteristics import ABOVE, Characteristics, brief
+from .characteristics import Characteristics, brief
 from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
@@ -27,7 +28,7 @@ from .scenario import Scenario
 from .simulate import simulate
 from .theory.resolvable import doubts, impossible
 
-FOUND = 8  # of the columns of `brief`: what was found; the rest is in the table of sample sizes
+LONGEST, FEW = 100_000, 16  # subjects and trials, where no budget goes on to the end
 COLORS = ("#0b6e4f", "#c1440e", "#2f4b8f", "#8a6d00", "#7b2d8b", "#444444")
 SHAPES = {
     "linear": "effect and harm are lines through 0",
@@ -59,7 +60,18 @@ class Plan:
     command: Sequence[str] = ()
 
     def blocks(self) -> list[Block]:
-        return [*question(self), *promise(self), *truths(self), *odds(self), *decisions(self), *origin(self)]
+        parts = question, summary, promise, running, truths, odds, decisions, origin
+        return [block for part in parts for block in part(self)]
+
+    @cached_property
+    def tables(self) -> list[Characteristics]:
+        """Scenario by scenario, design by design, budget by budget."""
+        return [self.played(one, design, most, self.trials)
+                for one in self.scenarios for design in self.designs for most in self.budgets]  # fmt: skip
+
+    def played(self, one: Scenario, design: Design, most: int | None, trials: int) -> Characteristics:
+        problem = self.problem if most is None else self.problem.but(budget=most)
+        return Characteristics(simulate(problem, one, design, trials, self.seed, workers=self.workers))
 
 
 def question(plan: Plan) -> Iterator[Block]:
@@ -73,8 +85,7 @@ def question(plan: Plan) -> Iterator[Block]:
     )  # fmt: skip
     rows = [["arm", "doses"], *([arm.name, _doses(arm)] for arm in p.arms)]
     yield Block("table", rows=rows)
-    kinds = ["yes or no" if x.kind == "bernoulli" else x.assumption() for x in p.noises]
-    noise = "; ".join(f"{key}: {x}" for key, x in zip(("effect", "harm"), kinds, strict=True))
+    noise = "; ".join(f"{key}: {x.assumption()}" for key, x in zip(("effect", "harm"), p.noises, strict=True))
     yield Block("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
     for line in impossible(p):
         yield Block("text", f"This cannot be resolved: {line}.")
@@ -84,10 +95,55 @@ def question(plan: Plan) -> Iterator[Block]:
 
 def _doses(arm: Arm) -> str:
     if arm.labels is not None:
-        return ", ".join(map(str, arm.labels)) + "; the first is known to be safe"
+        return ", ".join(map(str, arm.labels)) + "; the first is declared safe"
     if arm.levels is not None:
         return ", ".join(f"{x:g}" for x in arm.levels) + f"; begins at {arm.start:g}"
-    return f"{arm.start:g} to {arm.max:g}, any; begins at {arm.start:g}, known to be safe"
+    return f"{arm.start:g} to {arm.max:g}, any; begins at {arm.start:g}, declared safe"
+
+
+def summary(plan: Plan) -> Iterator[Block]:
+    """What is asked first, of the design that is planned, over all scenarios that have one best arm."""
+    mine = [t for t in plan.tables if t.result.design == plan.designs[0] and not t.numbers["no_single_best"]]
+    if not mine:
+        return
+
+    def span(values: Sequence[float]) -> str:
+        ends = list(dict.fromkeys(f"{x:.0%}" for x in (min(values), max(values))))
+        return " to ".join(ends)
+
+    yield Block("heading", "In short")
+    rows = [["at most", "an arm is named", "the best is recommended", "of subjects, over the limit"]]
+    for most in plan.budgets:
+        own = [t for t in mine if t.numbers["budget"] == most]
+        shares = [[t.named for t in own], [t.numbers["recommended_best"]["rate"] for t in own]]
+        shares.append([t.numbers["over_limit"]["pulls_share"] for t in own])
+        rows.append([f"{most:,}" if most else "the end", *map(span, shares)])
+    yield Block("text", f"What {plan.designs[0].label} would come to, from the least to the most over the scenarios:")
+    yield Block("table", rows=rows)
+    ends = [t for t in mine if t.numbers["budget"] is None]
+    ends = ends or [plan.played(t.result.scenario, plan.designs[0], LONGEST, FEW) for t in mine[:: len(plan.budgets)]]
+    about = ", ".join(f"{t.numbers['scenario']} {t.numbers['pulls']['mean']:,.0f}" for t in ends)
+    yield Block(
+        "text",
+        f"To a name it takes, about: {about} subjects. A study whose budget is spent before that names no arm: its "
+        "answer is the recommendation, with the error probability that the data support and no promise about its dose. "
+        "There is no rule for futility: where no arm has an effect one is recommended all the same. A control, as an "
+        "arm with one dose, shows whether any is better than it.",
+    )
+
+
+def running(plan: Plan) -> Iterator[Block]:
+    worst = all(noise.worst is not None for noise in plan.problem.noises)
+    lost = "count as the worst reading" if worst else "pause the study until somebody has said how they count"
+    yield Block("heading", "While it runs")
+    yield Block(
+        "text",
+        f"A cohort is released only after a checker, written apart from the design, has derived it again from all "
+        f"readings. Subjects who drop out {lost}. An effect that comes late holds up the next cohort, unless the study "
+        "is begun with a pipeline: then harms decide on doses meanwhile. Watches look for readings that contradict the "
+        "assumptions, and pause the study. Who monitors it may look, pause or stop at any time: what is promised holds "
+        "for every rule of stopping.",
+    )
 
 
 def promise(plan: Plan) -> Iterator[Block]:
@@ -101,12 +157,14 @@ def promise(plan: Plan) -> Iterator[Block]:
         else "every dose given has a mean harm at or below"
     )
     if design.guarantee:
+        line = f"the limit {p.limit:g}" + (f" plus the slack {p.slack:g}" if p.slack else "")
         yield Block(
             "text",
-            f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: {given} "
-            f"{p.ceiling:g}, "
+            f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: {given} {line}, "
             f"and the arm that is named is {'within the tolerance of ' if p.tolerance else ''}the best. One delta, "
-            f"{p.delta:g}, covers both. " + _theorem(design),
+            f"{p.delta:g}, covers both. " + _theorem(design)
+            + " The slack is what is accepted for some on the way: to show that a dose is over the limit, somebody "
+            "must get it." * bool(p.slack),
         )  # fmt: skip
     else:
         yield Block("text", "Nothing is promised: this design has no guarantee.")
@@ -129,7 +187,7 @@ def promise(plan: Plan) -> Iterator[Block]:
 
 def _theorem(design: Design) -> str:
     named = f" ({design.evidence.theorem})" if isinstance(design, Composed) else ""
-    return f"The theorem and its proof{named}: docs/guarantees.md."
+    return f"The theorem and its proof{named} are in the documentation, under What is guaranteed, and why."
 
 
 def truths(plan: Plan) -> Iterator[Block]:
@@ -158,13 +216,7 @@ def _label(arm: Arm, dose: float) -> str:
 
 def odds(plan: Plan) -> Iterator[Block]:
     """Operating characteristics over scenarios, designs and budgets."""
-    p, tables = plan.problem, list[Characteristics]()
-    for one in plan.scenarios:
-        for design in plan.designs:
-            for most in plan.budgets:
-                problem = p if most is None else p.but(budget=most)
-                result = simulate(problem, one, design, plan.trials, plan.seed, workers=plan.workers)
-                tables.append(Characteristics(result))
+    p, tables = plan.problem, plan.tables
     yield Block("heading", "Operating characteristics")
     yield Block(
         "text",
@@ -173,21 +225,40 @@ def odds(plan: Plan) -> Iterator[Block]:
         "Recommended: the arm that is supported best when it ends, with no promise about its dose. Failed: a wrong arm "
         "was named, or a dose was given that may not be; beside it, in brackets, a 99% upper bound on that.",
     )
-    rows = [brief(table) for table in tables]
-    yield Block("table", rows=[list(rows[0])[:FOUND], *(list(row.values())[:FOUND] for row in rows)])
+    if notes := list(dict.fromkeys(x for table in tables for x in table.notes)):
+        yield Block("text", f"To be known: {'; '.join(notes)}.")
+    skip = "subjects: mean / 90%", "promised"
+    rows = [{key: x for key, x in brief(table).items() if key not in skip} for table in tables]
+    head = list(dict.fromkeys(key for row in rows for key in row))
+    yield Block("table", rows=[head, *([row.get(key, "") for key in head] for row in rows)])
     yield Block("heading", "Sample sizes and exposure")
     yield Block("table", rows=list(sizes(p, tables)))
-    if p.shape == "levels":
-        yield Block("heading", "Subjects by level")
-        yield Block("text", "A trial on average, with the true mean harm of levels that are above the limit.")
-        yield Block("table", rows=list(exposure(p, tables)))
-    yield Block("heading", "What would be recommended")
-    picks = [["scenario", "design", "at most", "arm and dose, share of trials"]]
-    for table in tables:
-        shares = sorted(table.numbers["selection"].items(), key=lambda item: -item[1])
-        told = ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
-        picks.append([*list(brief(table).values())[:3], told])
-    yield Block("table", rows=picks)
+    yield Block("heading", "Who gets what, and what is recommended")
+    yield Block(
+        "text",
+        "Subjects a trial on average and, in brackets, how often it was recommended; * is over the limit in truth.",
+    )
+    for one in plan.scenarios:
+        yield Block("text", f"{one.name}:")
+        yield Block("table", rows=list(grid(p, one, [t for t in tables if t.result.scenario is one])))
+
+
+def grid(p: Problem, one: Scenario, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
+    """Arms, and where there are ordered levels each of them, down; designs and budgets across."""
+    said = [list(brief(table).values())[1:3] for table in tables]
+    levels = ["level", "mean harm", "mean effect"] if p.shape == "levels" else []
+    yield ["arm", *levels, *(f"{design}, {most}" for design, most in said)]
+    if not levels:
+        for name in p.names:
+            rows = [(t.numbers["pulls_by_arm"][name], t.numbers["selection"][name]) for t in tables]
+            yield [name, *(f"{n:,.0f} ({share:.0%})" for n, share in rows)]
+        return
+    for k, row in enumerate(tables[0].by_level):
+        arm, level = row["arm"], row["level"]
+        dose = np.full(len(p.arms), float(p.arms[i := p.names.index(arm)].place(level)))
+        facts = [f"{row['harm']:.3g}{' *' * bool(row['harm'] > p.limit)}", f"{one.effects(dose)[i]:.3g}"]
+        cells = [(t.by_level[k]["pulls"], t.numbers["selection"][f"{arm} at {level}"]) for t in tables]
+        yield [arm, level, *facts, *(f"{n:,.1f} ({share:.0%})" for n, share in cells)]
 
 
 def sizes(p: Problem, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
@@ -195,31 +266,16 @@ def sizes(p: Problem, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
         f"over {p.ceiling:g}, trials with any" if p.shape != "levels" else "trials with a level that may not be given"
     )
     head = ["scenario", "design", "at most", "subjects, mean", "median", "90%", "most", "over the limit", "mean excess"]
-    yield [*head, ceiling]
+    count = p.shape == "levels" and p.noises[1].binary
+    yield [*head, ceiling, *(["harmed"] * count)]
     for table in tables:
         n, few = table.numbers, list(brief(table).values())
         pulls, over = n["pulls"], n["over_limit"]
         numbers = [f"{pulls['median']:,.0f}", f"{pulls['p90']:,.0f}", f"{pulls['max']:,}"]
         risk = [f"{over['pulls']:,.1f} ({over['pulls_share']:.1%})", f"{over['mean_excess']:.3g}"]
-        yield [*few[:3], f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}", *numbers, *risk, f"{n['unsafe']['rate']:.2%}"]
-
-
-def exposure(p: Problem, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
-    """Who got which level, and of those above the limit, and above limit + slack, which and how many."""
-    yield ["scenario", "design", "at most", "subjects", f"above {p.limit:g}", f"above {p.ceiling:g}"]
-    for table in tables:
-        by = [
-            f"{arm.name}: "
-            + ", ".join(f"{x['level']} {x['pulls']:,.0f}" for x in table.by_level if x["arm"] == arm.name)
-            for arm in p.arms
-        ]
-        over = [
-            "; ".join(
-                f"{x['arm']} at {x['level']} ({x['harm']:.3g}): {x[key]:,.1f}" for x in table.by_level if x[key] >= 0.05
-            )
-            for key in ABOVE
-        ]
-        yield [*list(brief(table).values())[:3], "; ".join(by), *(x or "none" for x in over)]
+        risk += [f"{n['unsafe']['rate']:.2%}"]
+        risk += [f"{sum(x['harm'] * x['pulls'] for x in table.by_level):,.1f}"] if count else []
+        yield [*few[:3], f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}", *numbers, *risk]
 
 
 def decisions(plan: Plan) -> Iterator[Block]:
@@ -232,7 +288,8 @@ def decisions(plan: Plan) -> Iterator[Block]:
         "text",
         f"What the design does after each possible outcome of the first cohorts of {p.names[0]}, found by stepping it "
         f"({'exact' if p.noises[1].binary else 'for some mean harms'}); the other arms have no harm, and half of the "
-        "readings show an effect.",
+        "readings show an effect. Later cohorts follow from all readings by then: `surefoot study preview` shows what "
+        "each outcome of an open cohort would lead to.",
     )
     yield Block("table", rows=decision_table(p, design))
 
@@ -257,8 +314,8 @@ def curves(p: Problem, one: Scenario) -> str:
         dose = np.minimum(np.arange(int(p.largest.max()) + 1.0)[:, None], p.largest)
     left, right = float(dose.min()), float(max(dose.max(), dose.min() + 1e-9))
     for k, (title, y) in enumerate((("mean harm", one.harms(dose)), ("mean effect", one.effects(dose)))):
-        low = min(0.0, float(y.min()))
-        up = max(float(y.max()), p.ceiling if k == 0 else 0.0, low + 1e-9) * 1.05
+        low = -_round(-min(0.0, float(y.min())))
+        up = _round(max(float(y.max()), p.ceiling if k == 0 else 0.0, low + 1e-9))
 
         def at(a: Any, v: Any, x0: int = 50 + k * (wide + 80), low: float = low, up: float = up) -> str:
             return f"{x0 + wide * (a - left) / (right - left):.1f},{30 + high * (1 - (v - low) / (up - low)):.1f}"
@@ -297,6 +354,12 @@ def curves(p: Problem, one: Scenario) -> str:
     )
 
 
+def _round(x: float) -> float:
+    """A number of one or two digits that is not below x."""
+    step = 10.0 ** np.floor(np.log10(x)) / 2 if x > 0 else 1.0
+    return float(np.ceil(x / step - 1e-9) * step)
+
+
 def _ticks(p: Problem, left: float, right: float) -> list[tuple[float, str, str]]:
     """Where a dose is written below a picture, how it is aligned, and what is written: every level, or both ends."""
     if p.shape != "levels":
@@ -325,11 +388,11 @@ STYLE = """body{font:15px/1.5 Georgia,serif;max-width:62rem;margin:2rem auto;pad
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #ccc}
 table{border-collapse:collapse;font:12px/1.35 sans-serif;margin:.8rem 0}
 th,td{border:1px solid #ccc;padding:.25rem .45rem;text-align:left;vertical-align:top}
-th{background:#f3f3f0}td.n{text-align:right}td.n,td:first-child,td:nth-child(2){white-space:nowrap}td.same{color:#aaa}.wide{overflow-x:auto}pre{background:#f3f3f0;padding:.6rem;white-space:pre-wrap}
+th{background:#f3f3f0}.n{text-align:right}td.n,td:first-child,td:nth-child(2){white-space:nowrap}.wide{overflow-x:auto}pre{background:#f3f3f0;padding:.6rem;white-space:pre-wrap}
 figure{margin:1rem 0}figcaption{font:12px sans-serif;color:#555}svg{max-width:100%;height:auto}
 @page{size:A4;margin:16mm 14mm}
 @media print{body{margin:0;padding:0;max-width:none;font-size:11px}table{font-size:8.5px}h2,h2+p{break-after:avoid}
-figure,tr{break-inside:avoid}thead{display:table-header-group}.wide{overflow:visible}td.same{color:#888}}"""
+figure,tr{break-inside:avoid}thead{display:table-header-group}.wide{overflow:visible}}"""
 
 
 def to_html(blocks: Sequence[Block]) -> str:
@@ -345,9 +408,11 @@ def to_html(blocks: Sequence[Block]) -> str:
 def _html(block: Block) -> str:
     if block.kind == "table":
         head, *rows = block.rows
-        number = [all(map(_number, column)) for column in zip(*rows, strict=True)]
-        lines = ["".join(_cells(row, above, number)) for above, row in zip([(), *rows], rows, strict=False)]
-        top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        right = ['class="n"' * (2 * sum(map(_number, column)) > len(column)) for column in zip(*rows, strict=True)]
+        top, *lines = (
+            "".join(f"<{tag} {how}>{escape(cell)}</{tag}>" for cell, how in zip(row, right, strict=True))
+            for tag, row in (("th", head), *(("td", row) for row in rows))
+        )
         return (
             f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>'
             + "".join(f"<tr>{x}</tr>" for x in lines)
@@ -357,15 +422,6 @@ def _html(block: Block) -> str:
         return f"<figure>{block.rows[0][0]}<figcaption>{escape(block.text)}</figcaption></figure>"
     tag = {"title": "h1", "heading": "h2", "text": "p", "code": "pre"}[block.kind]
     return f"<{tag}>{escape(block.text)}</{tag}>"
-
-
-def _cells(row: Sequence[str], above: Sequence[str], number: Sequence[bool]) -> Iterator[str]:
-    """Numbers to the right; what is as in the row above, from the first column on, in grey."""
-    same = True
-    for k, cell in enumerate(row):
-        same = same and k < len(above) and k < len(row) - 1 and above[k] == cell
-        kinds = " ".join([*(["n"] if number[k] else []), *(["same"] if same else [])])
-        yield f'<td class="{kinds}">{escape(cell)}</td>' if kinds else f"<td>{escape(cell)}</td>"
 
 
 def _number(cell: str) -> bool:

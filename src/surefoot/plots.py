@@ -40,10 +40,16 @@ SMALL: dict[Any, Any] = {
 }
 
 
-LEGEND: dict[str, Any] = {
-    "loc": "outside lower center", "ncols": 2, "fontsize": 6.5, "frameon": False, "handlelength": 1.6,
-    "columnspacing": 0.8,
-}  # fmt: skip
+def _legend(names: Sequence[str]) -> dict[str, Any]:
+    """Two columns where names are short enough for half a page; handles so long that a dashed line is seen as one."""
+    short = max(map(len, names), default=0) <= 24
+    return {"loc": "outside lower center", "ncols": 2 if short else 1, "fontsize": 6.5, "frameon": False,
+            "handlelength": 2.8, "columnspacing": 0.8}  # fmt: skip
+
+
+def _rows(names: Sequence[str]) -> float:
+    """Inches for them."""
+    return 0.16 * -(-len(names) // int(_legend(names)["ncols"]))
 
 
 def looks(names: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -146,7 +152,8 @@ def pulls(
         path, bounds = bounds, ()
     lines = [x for x in results if isinstance(x, Pulls)] + pulls_data(x for x in results if isinstance(x, Result))
     with mpl.rc_context(SMALL):
-        figure = blank_figure(WIDTH, 2.5 + 0.16 * ((len(lines) + len(bounds) + 2) // 2))
+        names = [*(line.name for line in lines), *(x.name for x in bounds), "some runs hit their cap"]
+        figure = blank_figure(WIDTH, 2.5 + _rows(names))
         axis, shown = figure.subplots(), []
         seen = looks([line.name for line in lines])
         for k, (line, (colour, marker, dash)) in enumerate(zip(lines, seen, strict=True)):
@@ -169,9 +176,10 @@ def pulls(
         counts(axis, "y", (1.0, 2.0, 5.0))
         axis.set_xticks(ticks, [str(x) for x in ticks])
         axis.set_xticks([], minor=True)
+        axis.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
         axis.grid(axis="y", lw=0.3, color="#DDDDDD")
         _style(figure)
-        figure.legend(handles=shown, **LEGEND)
+        figure.legend(handles=shown, **_legend(names))
         return _save(figure, path)
 
 
@@ -247,9 +255,10 @@ def regret(results: Sequence[Regret | Result], path: str | Path | None = None) -
 
     curves = [x if isinstance(x, Regret) else regret_data(x) for x in results]
     with mpl.rc_context(SMALL):
-        figure = blank_figure(WIDTH, 2.3 + 0.16 * ((len(curves) + 1) // 2))
+        names = [curve.name for curve in curves]
+        figure = blank_figure(WIDTH, 2.3 + _rows(names))
         axis = figure.subplots()
-        for curve, (colour, marker, dash) in zip(curves, looks([curve.name for curve in curves]), strict=True):
+        for curve, (colour, marker, dash) in zip(curves, looks(names), strict=True):
             low, high = curve.mean - curve.se, curve.mean + curve.se
             axis.fill_between(
                 curve.pulls, np.maximum(low, 1e-12), np.maximum(high, 1e-12), color=colour, alpha=0.2, lw=0
@@ -271,7 +280,7 @@ def regret(results: Sequence[Regret | Result], path: str | Path | None = None) -
         axis.set_ylim(bottom=max(0.7 * least, 1e-4))
         axis.grid(axis="y", lw=0.3, color="#DDDDDD")
         _style(figure)
-        figure.legend(**LEGEND)
+        figure.legend(**_legend(names))
         return _save(figure, path)
 
 

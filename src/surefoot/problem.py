@@ -111,6 +111,15 @@ class Arm:
         """A dose as people give it and tell it: a number, or what its level is called."""
         return dose if self.labels is None else self.labels[round(dose)]
 
+    def sure(self, safe: float) -> str:
+        """Up to where it is safe, in words: a start dose is declared to be, and nothing is shown."""
+        at = self.label(safe)
+        return f"shown to be safe up to {at}" if self.safe_is(safe) == "shown" else f"declared safe at {at}, its start"
+
+    def safe_is(self, safe: float) -> str:
+        """What makes a dose safe."""
+        return "shown" if safe > self.start else "declared"
+
     def place(self, said: Any) -> Any:
         """The dose behind what people say."""
         if self.labels is None:

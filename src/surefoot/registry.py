@@ -66,7 +66,8 @@ class Registry(Mapping[str, T], Generic[T]):
                 f"a {self.one} needs a name without blanks, commas, : and =; give {self.named}=; got {name!r}"
             )
         if name in self.known and _place(self.known[name]) != _place(thing):
-            raise SurefootError(f"the {self.one} {name!r} is there already ({'.'.join(_place(self.known[name]))})")
+            place = ".".join(_place(self.known[name]))
+            raise SurefootError(f"the {self.one} {name!r} is there already ({place}): use that name, or give another")
         self.known[name] = thing
         return thing
 

@@ -68,7 +68,8 @@ class Emax:
 
 @dataclass(frozen=True)
 class Table:
-    """Straight lines between the points (dose, value); level before the first and after the last; never falling."""
+    """Straight lines between the points (dose, value); level before the first and after the last; never falling. With
+    ordered levels `dose` is left out, and there is one value a level."""
 
     dose: tuple[float, ...]
     value: tuple[float, ...]

@@ -37,6 +37,23 @@ class TestConformance(MonotonicSuite):
         return simulate(*case(name, budget=400), self.design, self.trials, seed=1)
 
 
+def test_a_policy_reads_what_is_known_and_no_more() -> None:
+    problem, _ = drug()
+    state = DESIGN.start(problem, 3)
+    np.testing.assert_array_equal(state.certified, DESIGN.verdict(state).certified)
+    for name in ("lower", "upper", "estimate"):
+        with pytest.raises(SurefootError, match="not kept in the state"):
+            np.where(state.standing == 0, getattr(state, name), 0.0)
+
+    class Bad(MonotonicPolicy):
+        def choose(self, state: Any, u: Any) -> Cohort:
+            return Cohort(np.array(None), state.n)
+
+    design = SurefootMonotonic(Bad())
+    with pytest.raises(SurefootError, match=r"dose of a policy's Cohort must be an array of shape \(1, 3\)"):
+        design.ask(design.start(problem))
+
+
 def two(gap: float = 0.2, slope: float = 0.5, **changes: Any) -> tuple[Problem, Scenario]:
     """Two arms with harm = dose and a limit of 1/2, and effects that rise by `slope` and differ by `gap`."""
     arms = (Arm("a", 0.0, 1.0), Arm("b", 0.0, 1.0))

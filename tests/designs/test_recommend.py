@@ -118,7 +118,7 @@ def test_in_words_and_in_the_table() -> None:
     advice = design.recommendation(state)
     said = advice.words(problem)
     named = f"Best supported: {problem.names[advice.arm[0]]} at {advice.dose[0] + 1:.0f} ("
-    assert said.startswith(named + "an estimate, over the limit about as often as not; shown to be safe up to ")
+    assert said.startswith(named + "an estimate; declared safe at 1, its start)")
     assert advice.harm_interval[0][0] <= advice.harm[0] <= advice.harm_interval[1][0] + 0.2
 
     numbers = Characteristics(simulate(problem, scenario, design, 50)).to_dict()

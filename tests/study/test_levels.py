@@ -34,7 +34,7 @@ def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
     assert "never fall from one level to the next" in " ".join(said["assumptions"])
     exposed = said["exposure"]
     assert exposed["subjects"] == status["readings"] == sum(row["pulls"] for row in said["pulls"])
-    over = [row["pulls"] for row in said["pulls"] if row["mean_harm"] > p.limit]
+    over = [row["pulls"] for row in said["pulls"] if row["seems"].startswith("above")]
     assert exposed["seem_above_limit"] == sum(over) >= exposed["seem_above_ceiling"]
     assert exposed["shown_above_limit"] <= exposed["subjects"]
     assert "seem to be above the limit" in study.certificate().to_html()
@@ -42,6 +42,26 @@ def test_from_ask_to_certificate_with_a_budget_of_200(seed: int) -> None:
     assert report["ok"], report["message"]
     alone = checker.check(study.log())
     assert alone["ok"] and "surefoot-levels/2" in alone["says"][0], alone["message"]
+
+
+def test_nothing_is_said_to_be_shown_that_is_declared_and_no_start_dose_counts_as_over() -> None:
+    p = problem("levels", binary=True, budget=30)
+    study = Study.create("sqlite://", "s", p, seed=1)
+    assert "declared safe, not shown" in study.status()["recommendation"]
+    assert {a["safe_is"] for a in study.status()["arms"]} == {"declared"}
+    assert {a.why for a in study.ask()} == {"cohort 1: the start dose, declared safe"}
+    seen = set()
+    while ask := study.ask():
+        seen |= {a.why.partition(": ")[2].partition(";")[0] for a in ask if a.dose == "middle"}
+        for k, a in enumerate(ask):  # one in three of the first level is harmed, nobody above it
+            study.tell(a.id, 1, int(a.dose == "low" and k % 3 == 0))
+    assert seen == {"one level above the start, which is declared safe"}
+    said, page = study.certificate().content, study.certificate().to_html()
+    assert said["exposure"]["seem_above_limit"] == 0, "harm never falls with the level"
+    assert {row["seems"] for row in said["pulls"] if row["dose"] == "low"} == {"declared safe"}
+    assert "Ended undecided" in page and "(declared)" in page and "? to ?" not in page
+    n = next(row["pulls"] for row in said["pulls"] if row["dose"] == "middle")
+    assert f"0 of {n} (0 to 0." in page
 
 
 def test_ends_with_the_best_arm() -> None:

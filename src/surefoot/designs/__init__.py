@@ -94,6 +94,7 @@ def find(spec: str) -> tuple[str, dict[str, Any]]:
     """`name:key=value`, as a command line has it, as a name that is registered and options. `module:Name` is imported;
     the name of a policy means the design that it is for, with that policy."""
     name, options = split(spec)
+    name = "three-plus-three" if name == "3+3" else name
     if "policy" in options:
         options["policy"] = POLICIES.find(options["policy"].replace("/", ":"))
     if name in POLICIES:

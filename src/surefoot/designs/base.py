@@ -192,6 +192,19 @@ class State(Verdict):
     readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
 
 
+@dataclass(frozen=True)
+class OnDemand:
+    """In a state, in the place of numbers that only a verdict has: so that no policy takes what is empty for known."""
+
+    shared: ClassVar[bool] = True
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise SurefootError(
+            "lower, upper and estimate are not kept in the state of monotone curves: self.values(state) of a "
+            "MonotonicPolicy is about what every arm is worth, and design.verdict(state) has the bounds"
+        )
+
+
 def take(batch: Batch, rows: Array) -> Batch:
     """These trials of a batch (of states, cohorts, outcomes or verdicts)."""
     xp = array_namespace(rows)

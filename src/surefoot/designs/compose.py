@@ -174,6 +174,12 @@ class Composed(Design[E]):
     def usual(self) -> dict[str, Any]:
         return {key: x for key, x in replace(self, policy=type(self.policy)()).options.items() if key != "policy"}
 
+    @property
+    def label(self) -> str:
+        """As a command line takes it: a policy by its own name, not by that of the design that it is on."""
+        long, name = super().label, self.options.get("policy", "/")
+        return long if "/" in name else long.replace(f"{self.name}:policy={name}", name, 1)
+
     def but(self: C, policy: str | None = None, **options: Any) -> C:
         chosen: Any = self.policy
         if policy is not None:
@@ -194,18 +200,23 @@ class Composed(Design[E]):
         inside, readings = begin(problem, trials, xp)
         state: E = replace(self.evidence.begin(inside, trials, xp), readings=readings)
         floor = self.policy.floor
+        state = replace(state, certified=self.evidence.certified(state))
         return replace(state, memory=self.policy.begin(state), floor=floor and floor.begin(state))
 
     def plan(self, state: E, u: Array) -> Cohort:
         xp, p = array_namespace(state.pulls), state.problem
         cohort = self.policy.choose(state, u)
+        for what, x in (("dose", cohort.dose), ("n", cohort.n)):
+            if getattr(x, "shape", None) != state.standing.shape:
+                need = f"an array of shape {tuple(state.standing.shape)}, (trials, arms)"
+                raise SurefootError(f"{what} of a policy's Cohort must be {need}; got {x!r}"[:300])
         may = state.standing == ACTIVE
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
         n, dose, floor = xp.where(idle & may, 1, n), cohort.dose, None if state.floor is None else self.policy.floor
         if floor is not None:
             dose, n = floor.visit(state, dose, n)
-        dose = round_down(p, xp.clip(dose, like(dose, p.starts), self.evidence.certified(state)))
+        dose = round_down(p, xp.clip(dose, like(dose, p.starts), state.certified))
         n = n if state.readings is None else state.readings.enough(n)
         before = xp.cumulative_sum(n, axis=1) - n
         left = p.budget - state.pulls[:, None] - before
@@ -224,13 +235,13 @@ class Composed(Design[E]):
             readings, outcome = state.readings.learn(outcome), state.readings.inside(outcome)
             state = replace(state, readings=readings)
         new: E = self.evidence.learn(state, cohort, outcome)
+        new = replace(new, certified=self.evidence.certified(new))
         if state.floor is not None:
             new = replace(new, floor=self.policy.floor.remember(new, cohort, outcome, state))
         return replace(new, memory=self.policy.remember(new, cohort, outcome))
 
     def verdict(self, state: E) -> Verdict:
-        known = replace(super().verdict(state), certified=self.evidence.certified(state))
-        verdict = self.evidence.verdict(state, known)
+        verdict = self.evidence.verdict(state, replace(super().verdict(state), certified=state.certified))
         return verdict if state.readings is None else state.readings.outside(verdict)
 
     def against(self, state: E) -> Array:

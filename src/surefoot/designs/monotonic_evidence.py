@@ -21,7 +21,7 @@ from ..arrays import Array, Chosen, array_namespace, device, like, pick, put, ro
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem
-from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
+from .base import ACTIVE, REFUTED, Cohort, OnDemand, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .ladder import RUNGS, first_false, ladder, regrid
 from .monotonic_cells import (
@@ -80,7 +80,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
         first = blank(problem, trials, xp)
-        base = first["safe"]
+        base, first = first["safe"], first | dict.fromkeys(("lower", "upper", "estimate"), OnDemand())
         wealth, at, total = (
             xp.zeros((*base.shape, *shape), dtype=xp.float64) for shape in ((RUNGS,), (MORE, WIDTH), (WIDTH,))
         )

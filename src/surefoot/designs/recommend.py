@@ -63,21 +63,25 @@ class Recommendation:
     def words(self, problem: Problem, level: float = 0.1, trial: int = 0) -> str:
         """The recommendation in three sentences, for arms excluded at this level."""
         best = int(self.arm[trial])
-        arm, safe = problem.arms[best], float(self.safe[trial])
-        sure = "" if math.isnan(safe) else f"; shown to be safe up to {arm.label(safe)}"
-        sure = f" (an estimate, over the limit about as often as not{sure})"
-        sure = " (shown to be safe)" if float(self.dose[trial]) <= safe else sure
-        out, left = list[str](), list[str]()
+        arm, dose, safe = problem.arms[best], float(self.dose[trial]), float(self.safe[trial])
+        sure = "an estimate" + ", over the limit about as often as not" * (problem.shape != "levels")
+        sure += "" if math.isnan(safe) else f"; {arm.sure(safe)}"
+        sure = "shown to be safe" if dose <= safe else sure
+        sure = "its start dose: declared safe, not shown" if dose <= arm.start else sure
+        out, left, mute = list[str](), list[str](), list[str]()
         for k, name in enumerate(problem.names):
             if k != best:
                 p = min(1.0, float(self.claims[trial, k]))
-                (out if p <= level else left).append(name if p <= level else f"{name} (p = {p:.2g})")
+                (out if p <= level else mute if p == 1 else left).append(
+                    name if not level < p < 1 else f"{name} (p = {p:.2g})"
+                )
+        left += [f"{_listed(mute)} (no evidence yet)"] if mute else []
         said = f"The data exclude {_listed(out)} at the {level:.0%} level" if out else "The data exclude no other arm"
         said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""
         likely = float(self.chance[trial])  # it rests on the estimates alone, so it is never said to be certain
         likely_text = "above 0.99" if likely > 0.99 else f"{likely:.2g}"
         chance = f"Estimated probability that {arm.name} is the best, without promise: {likely_text}"
-        return f"Best supported: {arm.name} at {arm.label(float(self.dose[trial]))}{sure}. {said}. {chance}."
+        return f"Best supported: {arm.name} at {arm.label(dose)} ({sure}). {said}. {chance}."
 
 
 def _listed(names: list[str]) -> str:

@@ -10,7 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..designs.base import STANDINGS
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from ..designs.base import STANDINGS, STOPPED
+from ..designs.recommend import interval
 from ..problem import Problem
 from .ahead import tipping
 from .blocks import MANY
@@ -51,14 +55,16 @@ def _content(view: View) -> dict[str, Any]:
     arms, given = [], _pulls(view)
     seen = {(row["arm"], row["dose"]): row["mean_effect"] for row in given}
     for i, arm in enumerate(p.arms):
-        safe, estimate = arm.said(float(verdict.safe[0, i])), _n(verdict.estimate[0, i])
+        top, estimate, out = float(verdict.safe[0, i]), _n(verdict.estimate[0, i]), int(verdict.standing[0, i])
+        safe = None if out == STOPPED else arm.said(top)  # of an arm whose start looks unsafe no dose means anything
         arms.append(
             {
                 "arm": arm.name,
-                "standing": "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])],
+                "standing": "winner" if i == winner else STANDINGS[out],
                 "reason": verdict.reason(i),
                 "value": {"lower": _n(verdict.lower[0, i]), "upper": _n(verdict.upper[0, i])},
                 "safe_dose": safe,
+                "safe_is": None if safe is None else arm.safe_is(top),
                 "effect_there": {
                     "estimate": seen.get((arm.name, safe)) if p.shape == "levels" else estimate,
                     "lower": _n(low[0, i]),
@@ -129,13 +135,14 @@ def _words(view: View, ending: str, winner: int) -> str:
         return (
             f"{p.names[winner]} {best}. Its value at the limit is at least {s.lower[0, winner]:.4g}"
             + (f" and at most {s.upper[0, winner]:.4g}" if math.isfinite(s.upper[0, winner]) else "")
-            + f"; the largest dose shown to be safe is {p.arms[winner].label(s.safe[0, winner])}"
+            + f"; it is {p.arms[winner].sure(float(s.safe[0, winner]))}"
             + _seen_there(view, winner, float(s.estimate[0, winner]))
         )
     if view.concluded:
         doubt = f"No arm is named: {view.concluded.get('withheld')} seems above the limit, against what was assumed."
         return {
-            "budget-spent": f"No arm is named: the budget is spent. {view.design.recommendation(view.state).words(p)}",
+            "budget-spent": f"No arm is named: the budget of {p.budget:,} subjects is spent. "
+            + view.design.recommendation(view.state).words(p),
             "all-stopped": "No arm is named: every arm was stopped, its start dose having looked unsafe.",
         }.get(ending, doubt)
     if view.stopped:
@@ -162,6 +169,7 @@ def _not_covered(view: View) -> list[str]:
         "What happens when an assumption below does not hold.",
         "How the arms that are out compare with each other.",
         "Single readings: harm of one subject may be far above the mean harm that is bounded.",
+        "A recommendation where no arm is named: of the arm no more is said than p, of its dose nothing is promised.",
         "Doses given that are not the ones assigned (see deviations).",
     ]
     if view.design.verdict(view.state).effect_lower is not None:
@@ -224,17 +232,29 @@ def _assumptions(view: View) -> list[str]:
 
 
 def _pulls(view: View) -> list[dict[str, Any]]:
+    """What was read at every dose, with 95% intervals of that dose alone, and whether it seems to be safe."""
     sums: dict[tuple[int, float], list[float]] = {}
     for given in view.cohorts:
         for at, came in sorted((given.came if given.closed else view.sums(given)).items()):
             into = sums.setdefault(at, [0, 0.0, 0.0])
             for k in range(3):
                 into[k] += came[k]
-    return [
-        {"arm": view.problem.names[arm], "dose": view.problem.arms[arm].said(dose), "pulls": int(n)}
-        | {"mean_effect": e / n, "mean_harm": h / n, "seems": _seems(view.problem, h / n)}
-        for (arm, dose), (n, e, h) in sorted(sums.items())
-    ]
+    p, found = view.problem, list[dict[str, Any]]()
+    for i, arm in enumerate(p.arms):
+        rows = [(dose, *came) for (k, dose), came in sorted(sums.items()) if k == i]
+        if not rows:
+            continue
+        dose, n, *totals = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+        harms = isotonic_regression(totals[1] / n, weights=n).x
+        ends = [interval(noise, total, n) for noise, total in zip(p.noises, totals, strict=True)]
+        declared = (dose <= arm.start) & (view.state.standing[0, i] != STOPPED)
+        for k, x in enumerate(dose):
+            row = {"arm": arm.name, "dose": arm.said(float(x)), "pulls": int(n[k])}
+            for key, total, (low, high) in zip(("effect", "harm"), totals, ends, strict=True):
+                row |= {f"mean_{key}": total[k] / n[k]}
+                row |= {f"{key}_interval": None if p.squares else [float(low[k]), float(high[k])]}
+            found.append(row | {"seems": "declared safe" if declared[k] else _seems(p, harms[k])})
+    return found
 
 
 def _seen_there(view: View, winner: int, effect: float) -> str:
@@ -246,13 +266,13 @@ def _seen_there(view: View, winner: int, effect: float) -> str:
 
 
 def _seems(p: Problem, harm: float) -> str:
-    """Where the mean harm of those who got a dose lies; an estimate."""
+    """Where a mean harm lies; it is an estimate."""
     return "above limit + slack" if harm > p.ceiling else "above the limit" if harm > p.limit else "within the limit"
 
 
 def _exposure(view: View) -> dict[str, int]:
-    """How many subjects got doses whose observed mean harm is above the limit, and above limit + slack (of these no
-    more is known), and doses above the largest that can still be safe (that is shown, at 1 - delta)."""
+    """How many subjects got doses whose mean harm seems to be above the limit, and above limit + slack: estimates that
+    never fall with the dose, no more is known; and above the largest that can still be safe (shown, at 1 - delta)."""
     rows, p = _pulls(view), view.problem
     last = {arm.name: float(view.state.unsafe[0, i]) for i, arm in enumerate(p.arms)}
     place = {arm.name: arm.place for arm in p.arms}

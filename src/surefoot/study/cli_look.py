@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,13 +51,14 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         say_standing(it.view)
         when = "if it had to end now" if found["ending"] == "running" else "at its end"
         paragraph(f"{when}: {found['recommendation']}")
-    row = grid("arm", "standing", "safe dose", "may be given", "pulls", "open, at", "value")
+    row = grid("arm", "standing", "safe (* declared)", "may be given", "pulls", "open, at", "value")
     blocks = found["holds"] and bool(it.view.setup.get("blocks"))
     for a in found["arms"]:
-        low, high = (end if a[k] is None else a[k] for k, end in (("lower", -math.inf), ("upper", math.inf)))
         safe, most, dose = (as_said(a[k], 4) for k in ("safe", "certified", "dose"))
         nxt = f"{a['open']:,}{' block' * blocks} at {dose}" if a["open"] else "none"
-        row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, between(low, high) if safe else "")
+        value = between(a["lower"], a["upper"]) if safe else ""
+        safe += " *" if a.get("safe_is") == "declared" else ""
+        row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, value)
     row()
     for a in found["arms"]:
         if a["standing"] != "active":

@@ -7,6 +7,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..checks import between
+from ..problem import Problem
+
+READ, MOST, FEW = ("effect", "harm"), Problem.budget, 12  # rows that have room for their intervals
+STANDING = {
+    "active": "still in",
+    "beaten": "out: another is better",
+    "refuted": "out: not the best",
+    "stopped": "stopped: start dose not safe",
+    "winner": "the best",
+}
+INTERVALS = " In brackets: 95% intervals of each dose by itself, without promise."
+P_MEANS = """<p class="sub">p of an arm: if it is the best, readings that speak so much against it come with at most
+this probability, however often one looks; 1 is no evidence against it.</p>
+"""
 STYLE = """
 @page { size: A4; margin: 11mm 14mm }
 * { box-sizing: border-box }
@@ -34,22 +49,27 @@ h2, tr { break-after: avoid; break-inside: avoid } tr { break-after: auto }
 
 def page(c: Mapping[str, Any]) -> str:
     e, done = html.escape, c["concluded"]
+    stood = STANDING | ({"active": "undecided"} if done["final"] else {})
     arms = _rows(
-        ["arm", "standing", "value at the limit", "shown to be safe up to", "effect there", "why"],
+        ["arm", "standing", "value: effect at the limit", "safe up to (declared or shown)", "effect there", "why"],
         [
-            [a["arm"], a["standing"], f"{g(a['value']['lower'])} to {g(a['value']['upper'])}", g(a["safe_dose"]),
-             g(a["effect_there"]["estimate"]), a["reason"]]
+            [a["arm"], stood[a["standing"]], between(a["value"]["lower"], a["value"]["upper"]),
+             f"{g(a['safe_dose'])} ({a['safe_is']})" if a["safe_is"] else "none",
+             g(a["effect_there"]["estimate"]), a["reason"].partition(": ")[2]]
             for a in c["arms"]
         ],
         mark=[a["standing"] == "winner" for a in c["arms"]],
     )  # fmt: skip
-    doses = _by_dose(c["pulls"])
-    half = (len(doses) + 1) // 2
+    binary = [c["problem"]["noise"].get(k, c["problem"]["noise"]).get("kind") == "bernoulli" for k in READ]
+    heads = [k if yes else f"mean {k}" for k, yes in zip(READ, binary, strict=True)]
+    doses = _by_dose(c["pulls"], binary)
+    half = (len(doses) + 1) // 2 if len(doses) > FEW else len(doses)
     pulls = "".join(
-        f"<div>{_rows(['arm', 'dose', 'pulls', 'mean effect', 'mean harm'], part, numbers=(1, 2, 3, 4))}</div>"
+        f"<div>{_rows(['arm', 'dose', 'subjects', *heads], part, numbers=(1, 2, 3, 4))}</div>"
         for part in (doses[:half], doses[half:])
         if part
     )
+    pulls = f'<div class="two">{pulls}</div>' if half < len(doses) else pulls
 
     def lines(rows: list[Any], say: Any) -> list[str]:
         return [f"{n['at'][:16].replace('T', ' ')} {say(n)} ({n['actor']})" for n in rows]
@@ -68,8 +88,12 @@ def page(c: Mapping[str, Any]) -> str:
     watches = c["watches"]
     fired = [f"{f['watch']} ({f['arm']}, {f['reading']})" for f in watches["fired"]] or ["none fired"]
     v, head = c["versions"], c["head"]
-    title, sub = f"Study {c['study']}", f"design {c['design']['name']} · delta {c['problem']['delta']:g}"
-    word = done["ending"] if done["standing"] == "ended" else done["standing"]
+    p, title = c["problem"], f"Study {c['study']}"
+    sub = f"design {c['design']['name']} · limit {p['limit']:g}" + (
+        f" + slack {p['slack']:g}" if p.get("slack") else ""
+    )
+    sub += f" · delta {p['delta']:g} · " + (f"at most {p['budget']:,} subjects" if p["budget"] < MOST else "no budget")
+    word = "Concluded" if done["winner"] else "Ended undecided" if done["final"] else f"Not ended: {done['standing']}"
     seen = f"Watched at a joint level of {watches['level']:g} ({', '.join(w['watch'] for w in watches['each'])})"
     embedded = json.dumps(c).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return f"""<!doctype html>
@@ -77,13 +101,13 @@ def page(c: Mapping[str, Any]) -> str:
 <h1>{e(title)}</h1>
 <div class="sub">Certificate · begun {e(c["created"][:10])} · {e(sub)}</div>
 <div class="verdict{"" if done["winner"] else " open"}"><b>{e(word)}.</b> {e(done["words"])}</div>
-<h2>What was asked</h2><p>{e(c["asked"])}</p>
+{P_MEANS if "(p = " in done["words"] else ""}<h2>What was asked</h2><p>{e(c["asked"])}</p>
 <h2>What was found</h2>{arms}
 <div class="two"><div><h2>What delta covers</h2><p>{e(c["covered"])}</p></div>
 <div><h2>What it does not</h2>{_list(c["not_covered"])}</div></div>
 <h2>Assumptions</h2>{_list(c["assumptions"])}
 <p class="sub">{e(seen)}: {e(", ".join(fired))}.</p>
-<h2>Pulls by arm and dose</h2><p>{e(_exposed(c["exposure"]))}</p><div class="two">{pulls}</div>
+<h2>Subjects by arm and dose</h2><p>{e(_exposed(c["exposure"]))}{INTERVALS * (len(doses) <= FEW)}</p>{pulls}
 <h2>Along the way</h2>{along}
 <footer>surefoot {e(v["surefoot"])}, numpy {e(v["numpy"])}, python {e(v["python"])} when the study began.
 Theorem {e(c["design"]["theorem"]["name"])}.
@@ -96,13 +120,14 @@ and check it: <code>surefoot study verify --certificate</code> this file</footer
 
 def _exposed(x: Mapping[str, int]) -> str:
     return (
-        f"Of {x['subjects']:,} subjects {x['seem_above_limit']:,} got doses that seem to be above the limit, by the "
-        f"mean harm observed there, {x['seem_above_ceiling']:,} of them above limit + slack; "
-        f"{x['shown_above_limit']:,} got doses that are now shown to be above the limit."
+        f"Of {x['subjects']:,} subjects {x['seem_above_limit']:,} got doses that seem to be above the limit, "
+        f"{x['seem_above_ceiling']:,} of them above limit + slack (estimates that never fall with the dose, without "
+        f"start doses, which are declared safe); {x['shown_above_limit']:,} got doses that are now shown to be above "
+        "the limit."
     )
 
 
-def _by_dose(pulls: list[dict[str, Any]], most: int = 24) -> list[list[str]]:
+def _by_dose(pulls: list[dict[str, Any]], binary: list[bool], most: int = 24) -> list[list[str]]:
     """A row an arm and dose; where that would not go on a page, neighbouring doses share one (the JSON has all)."""
     names = list(dict.fromkeys(row["arm"] for row in pulls))
     each = len(pulls) if len(pulls) <= most else max(most // len(names), 2)
@@ -112,14 +137,17 @@ def _by_dose(pulls: list[dict[str, Any]], most: int = 24) -> list[list[str]]:
         for k in range(min(each, len(own))):
             part = own[k * len(own) // min(each, len(own)) : (k + 1) * len(own) // min(each, len(own))]
             n = sum(row["pulls"] for row in part)
-            means = [sum(row["pulls"] * row[key] for row in part) / n for key in ("mean_effect", "mean_harm")]
-            dose = g(part[0]["dose"]) + (f" to {g(part[-1]['dose'])}" if len(part) > 1 else "")
-            rows.append([name, dose, f"{n:,}", *map(g, means)])
+            dose, read = g(part[0]["dose"]) + (f" to {g(part[-1]['dose'])}" if len(part) > 1 else ""), list[str]()
+            for key, yes in zip(READ, binary, strict=True):
+                total, ends = sum(row["pulls"] * row[f"mean_{key}"] for row in part), part[0][f"{key}_interval"]
+                said = f"{total:,.0f} of {n:,}" if yes else g(total / n)
+                read.append(said + (f" ({between(ends[0], ends[1], '.2g')})" if ends and len(pulls) <= FEW else ""))
+            rows.append([name, dose, f"{n:,}", *read])
     return rows
 
 
 def g(x: float | str | None) -> str:
-    return "?" if x is None else x if isinstance(x, str) else f"{x:.4g}"
+    return "not known" if x is None else x if isinstance(x, str) else f"{x:.4g}"
 
 
 def _rows(head: list[str], rows: list[list[str]], numbers: tuple[int, ...] = (), mark: list[bool] | None = None) -> str:

@@ -45,9 +45,12 @@ def assignments(view: View, limit: int | None = None, site: str | None = None) -
 def _why(view: View, given: Given, arm: int) -> str:
     it, most = view.problem.arms[arm], given.certified[arm]
     alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
-    if given.dose[arm] <= it.start or most is None:
-        return f"cohort {given.number}: the start dose, known to be safe{alone}"
-    return f"cohort {given.number}: certified up to {it.label(most)} by the readings before it{alone}"
+    why = f"certified up to {it.label(most or it.start)} by the readings before it"
+    if it.labels is not None and given.dose[arm] == it.start + 1:
+        why = "one level above the start, which is declared safe"
+    elif given.dose[arm] <= it.start or most is None:
+        why = "the start dose, declared safe"
+    return f"cohort {given.number}: {why}{alone}"
 
 
 def awaiting(view: View) -> list[Assignment]:
@@ -69,14 +72,15 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
     told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
     arms = []
     for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
-        low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
+        low, high, safe = (float(x[0, i]) for x in (verdict.lower, verdict.upper, verdict.safe))
         standing = STANDINGS[int(verdict.standing[0, i])]
         counts = standing != "stopped"  # of an arm whose start looks unsafe no dose and no value means anything
         arms.append(
             {
                 "arm": name,
                 "standing": standing,
-                "safe": it.said(float(verdict.safe[0, i])) if counts else None,  # shown to be within the limit
+                "safe": it.said(safe) if counts else None,  # the largest that is
+                "safe_is": it.safe_is(safe) if counts else None,  # declared, or shown by readings
                 "certified": it.said(float(verdict.certified[0, i])) if standing == "active" else None,  # may be given
                 "lower": low if counts and math.isfinite(low) else None,
                 "upper": high if counts and math.isfinite(high) else None,

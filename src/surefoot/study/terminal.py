@@ -37,8 +37,19 @@ Actor = Annotated[str | None, typer.Option(envvar="SUREFOOT_ACTOR", help="Who do
 Json = Annotated[bool, typer.Option("--json", help="One JSON object and nothing else.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Of an assignment, from `ask`.", show_default=False)]
 Reason = Annotated[str, typer.Option(help="Why; it goes into the journal.", show_default=False)]
-Effect = Annotated[float | None, typer.Option(help="The effect that was read.")]
-Harm = Annotated[float | None, typer.Option(help="The harm that was read.")]
+
+
+def _reading(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"a reading is a number; of yes-or-no readings yes is 1, no is 0; got {text!r}"
+        ) from None
+
+
+Effect = Annotated[float | None, typer.Option(parser=_reading, metavar="NUMBER", help="The effect read; yes is 1.")]
+Harm = Annotated[float | None, typer.Option(parser=_reading, metavar="NUMBER", help="The harm read; yes is 1.")]
 Dose = Annotated[str | None, typer.Option(help="The dose given, where it is not the one assigned.")]
 OF_BLOCK = {"n": "how many subjects came", "mean": "the mean, in place of the sum", "sd": "its standard deviation",
             "squares": "the sum of squares, in place of the sd"}  # fmt: skip

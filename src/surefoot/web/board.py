@@ -14,18 +14,12 @@ from ..designs.base import STANDINGS
 from ..problem import Problem
 from ..study.certificate import _words as conclusion
 from ..study.fold import View
+from ..study.page import STANDING
 from ..study.status import awaiting
 
 SHOWN = 12  # arms in pictures
 HUGE = 1e90  # stands for no bound in the designs
 POINTS = 48  # of a line over time
-STANDING = {
-    "active": "still in",
-    "beaten": "out: another is better",
-    "refuted": "out: not the best",
-    "stopped": "stopped: start dose not safe",
-    "winner": "the best",
-}
 
 
 def summary(view: View) -> dict[str, Any]:
@@ -146,6 +140,7 @@ def board(view: View) -> dict[str, Any]:
                 "arm": it.name,
                 "standing": standing,
                 "words": STANDING[standing],
+                "sure": it.sure(safe) if math.isfinite(safe) else "",
                 "shown": said(it, safe) if math.isfinite(safe) and standing != "stopped" else "none",
                 "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
                 "safe": safe,
@@ -203,9 +198,8 @@ def so_far(verdict: Any, arm: int) -> str:
     it = verdict.problem.arms[arm]
     low, high, safe, unsafe = (float(getattr(verdict, k)[0, arm]) for k in ("lower", "upper", "safe", "unsafe"))
     known = f"value at least {low:.3g}" + (f", at most {high:.3g}" if math.isfinite(high) else "")
-    dose = f"shown to be safe up to {said(it, safe)}" if safe > it.start else f"begins at {said(it, safe)}"
     over = f", too harmful above {said(it, unsafe)}" if safe < unsafe < min(it.largest, HUGE) else ""
-    return (known if math.isfinite(low) else "nothing is known of its value yet") + f"; {dose}{over}"
+    return (known if math.isfinite(low) else "nothing is known of its value yet") + f"; {it.sure(safe)}{over}"
 
 
 def said(arm: Any, dose: float) -> str:

@@ -171,7 +171,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                 x0, y0 = axes.at(a["safe"], y[0])
                 axes.add(
                     f'<path class="tick-mark {colour}" d="M{n(x0)} {n(y0)}l-4 7h8z">'
-                    f"<title>{escape(a['arm'])}: shown to be safe up to {escape(a['shown'])}</title></path>"
+                    f"<title>{escape(a['arm'])}: {escape(a['sure'])}</title></path>"
                 )
         out.append(axes)
     words = f"by dose for {len(shown)} arms; the limit of harm is {number(board['limit'])}"
