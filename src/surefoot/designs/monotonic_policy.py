@@ -125,12 +125,16 @@ class MonotonicPolicy(Policy[MonotonicState]):
             )
         return Cohort(dose, xp.astype(xp.where(size < 1e15, size, 1e15), xp.int64))
 
+    def values(self, s: MonotonicState) -> Array:
+        """About what every arm is worth, (trials, arms)."""
+        return s.memory.guess.value
+
     def now(self, s: MonotonicState) -> Now:
         """Who leads, and the doses that follow."""
         xp, p = array_namespace(s.base), s.problem
         leader = self.leader(s)
         leads = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
-        value, rival = s.memory.guess.value, wanted(s) & ~leads
+        value, rival = self.values(s), wanted(s) & ~leads
         best = pick(value, leader)
         other = xp.max(xp.where(rival, value, -xp.inf), axis=1, keepdims=True)
         other = xp.where(xp.isfinite(other), other, best)
@@ -190,7 +194,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3 + 0.0 * x), 0.0), axis=1, keepdims=True)
 
     def leader(self, s: MonotonicState) -> Array:
-        xp, value = array_namespace(s.base), s.memory.guess.value
+        xp, value = array_namespace(s.base), self.values(s)
         return xp.argmax(xp.where(wanted(s), xp.where(s.n > 0, value, -1e300), -xp.inf), axis=1)
 
     def over(self, s: MonotonicState, x: Array) -> Array:
@@ -305,7 +309,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     ) -> tuple[Array, Array]:
         """In units of the difference to be shown: of a rival to the leader, of the leader to the nearest rival."""
         xp, p = array_namespace(effect), s.problem
-        best = pick(s.memory.guess.value, leader) + (p.tolerance or 0.0)
+        best = pick(self.values(s), leader) + (p.tolerance or 0.0)
         gap = xp.abs(best - effect)
         near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
