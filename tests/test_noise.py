@@ -37,7 +37,7 @@ def test_what_a_reading_may_be() -> None:
         Bernoulli().reading("effect", 0.5)
     assert [noise.worst for noise in KINDS] == [None, None, (0.0, 1.0)]
     assert [noise.assumption() for noise in KINDS] == [
-        "gaussian (sigma 0.7, sub-Gaussian)", "rademacher (sigma 0.4, sub-Gaussian)", "bernoulli",
+        "gaussian (sigma 0.7, sub-Gaussian)", "rademacher (sigma 0.4, sub-Gaussian)", "yes or no",
     ]  # fmt: skip
 
 

@@ -106,8 +106,8 @@ class Noise(metaclass=_ByName):
         return subgaussian_bet(total, n, bound, guess, self.scale, above)
 
     def tilted(self, mean: Array, by: Array) -> Array:
-        """The mean whose natural parameter is higher by so much, in sigmas: of a bet with this guess against `mean`, no
-        pull changes the wealth by more than in proportion to it."""
+        """A guess above the mean, or below it, of such a size that by a bet on it no pull can lose more than in proportion
+        to `by`; in sigmas, where there are such."""
         return mean + self.scale * by
 
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:

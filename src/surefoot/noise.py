@@ -156,10 +156,10 @@ class Bernoulli(_Coin):
         return binary_bet(total, n, bound, guess, above)
 
     def tilted(self, mean: Array, by: Array) -> Array:
-        """By log odds."""
+        """A bet with a lower guess loses where a reading is 1, with a higher one where it is 0."""
         xp = array_namespace(by)
         mean = xp.clip(mean, 0.0, 1.0)
-        return mean / (mean + (1 - mean) * xp.exp(-by))
+        return xp.where(by < 0, mean * xp.exp(by), 1 - (1 - mean) * xp.exp(-by))
 
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
         """Of likelihood ratios, over log odds of their own; weights must be 1, and the prior is not asked."""
@@ -295,7 +295,6 @@ class Poisson(Noise):
         return count_bet(total, n, bound, guess, 1e-3 * self.about, above)
 
     def tilted(self, mean: Array, by: Array) -> Array:
-        """By the log of how many times higher it is."""
         xp = array_namespace(by)
         return xp.where(mean > 0, mean, 0.0) * xp.exp(by)
 

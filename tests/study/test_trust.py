@@ -231,8 +231,8 @@ class TestAnotherVersion:
         assert study.ask()
 
     def test_of_the_theorem_is_refused(self, study: Study, monkeypatch: Any) -> None:
-        monkeypatch.setattr(LinearEvidence, "theorem", "surefoot-linear/4")
-        with pytest.raises(SurefootError, match="rests on surefoot-linear/4"):
+        monkeypatch.setattr(LinearEvidence, "theorem", "surefoot-linear/99")
+        with pytest.raises(SurefootError, match="this surefoot has surefoot-linear/99"):
             Study.open(study.journal.url).ask()
 
 

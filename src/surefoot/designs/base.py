@@ -408,7 +408,8 @@ class Design(ABC, Generic[S]):
         xp = array_namespace(state.pulls)
         unknown = state.safe * xp.nan
         every = unknown - xp.inf, unknown + xp.inf
-        return Estimates(state.safe, state.estimate, unknown, every, every)
+        effect = state.safe * 0 - xp.inf if isinstance(state.estimate, OnDemand) else state.estimate
+        return Estimates(state.safe, effect, unknown, every, every)
 
     def recommendation(self, state: S, odds: bool = True) -> Recommendation:
         """What to do if it had to end now: the winner, or while there is none the arm that seems to be the best.
