@@ -106,8 +106,7 @@ class Noise(metaclass=_ByName):
         return subgaussian_bet(total, n, bound, guess, self.scale, above)
 
     def tilted(self, mean: Array, by: Array) -> Array:
-        """A guess above the mean, or below it, of such a size that by a bet on it no pull can lose more than in proportion
-        to `by`; in sigmas, where there are such."""
+        """A guess above the mean, or below it: by a bet on it no pull can lose more than in proportion to `by`."""
         return mean + self.scale * by
 
     def mixture(self, total: Array, weight: Array, square: Array, x: Array, above: bool, prior: Mixture) -> Array:
