@@ -273,7 +273,7 @@ def test_names_as_long_as_may_be(watch: Watch, many: Server) -> None:
     page = log_in(many, watch.context(viewport={"width": 390, "height": 800}), NAMES[2], "statistician")
     for path in ("", "/enter", "/change", "/journal"):
         page.goto(f"{many.url}/study/{ARABIC}{path}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        page.wait_for_function("document.documentElement.scrollWidth <= 390")
         assert ARABIC in page.inner_text(".crumb")
     page.goto(f"{many.url}/study/{ARABIC}")
     assert [x.strip() for x in page.locator("table.arms th bdi").all_inner_texts()] == list(NAMES)
@@ -295,7 +295,7 @@ def test_names_as_long_as_may_be(watch: Watch, many: Server) -> None:
     page.fill("[name=name]", NAMES[1][:100])
     page.click("text=Create the study")
     page.wait_for_selector("text=Running: cohort 1")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")  # once its styles are there
 
 
 def test_many_thousand_readings(watch: Watch, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_nobody_is_kept_out(watch: Watch, many: Server) -> None:
         for path in (*PAGES, arabic, "/login") if scheme == "light" else (*PAGES[:2], *PAGES[6:11], arabic):
             page.goto(many.url + path)
             assert page.evaluate("document.querySelector('h1').getBoundingClientRect().height") > 0
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
             if "hundred" in path:
                 continue  # the same page, long
             page.evaluate(script)
