@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ class Small(type(LINEAR)):  # type: ignore[misc]
 
 
 RUN = Run(*case("paper-linear", 3), Small(), 200, 7)
+
+
+def risen(dose: Any, slope: float) -> Any:
+    return slope * dose
 
 
 class Stop(Exception):
@@ -130,9 +135,11 @@ def test_sums_come_back_exactly(whole: Any) -> None:
 def test_python_functions_are_kept_apart(tmp_path: Path) -> None:
     problem, scenario = case("paper-linear", 3)
     for slope, files in ((0.5, 1), (0.5, 1), (0.6, 2)):
-        mine = Scenario(scenario.effect, (lambda dose, slope=slope: slope * dose,) * 3)
-        simulate(problem, mine, LINEAR, 4, out=tmp_path)
-        assert len(list((tmp_path / "parts").glob("*.json"))) == files
+        curves: list[Any] = [lambda dose, slope=slope: slope * dose, partial(risen, slope=slope)]
+        for kind, curve in enumerate(curves):
+            mine = Scenario(scenario.effect, (curve,) * 3)
+            simulate(problem, mine, LINEAR, 4, out=tmp_path / str(kind))
+            assert len(list((tmp_path / str(kind) / "parts").glob("*.json"))) == files
 
 
 def test_a_trace_is_not_kept(tmp_path: Path) -> None:

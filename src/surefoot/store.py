@@ -25,6 +25,7 @@ import numpy as np
 from .checks import SurefootError
 from .play import Played, part_size, play
 from .results import Array, Sums
+from .scenario import CURVES
 
 MARK = "run.json"  # a folder with this file in it is ours
 
@@ -51,9 +52,9 @@ def code(*modules: str) -> str:
 def identity(run: Any) -> dict[str, Any]:
     """All that decides what comes of a run."""
     design, policy, truth = run.design, getattr(run.design, "policy", None), run.scenario
-    functions = [curve for curve in (*truth.effect, *truth.harm) if hasattr(curve, "__qualname__")]
+    functions = [curve for curve in (*truth.effect, *truth.harm) if type(curve) not in CURVES.values()]
     modules = {type(it).__module__ for it in (design, policy, run.watch) if it is not None}
-    modules |= {curve.__module__ for curve in functions}
+    modules |= {getattr(curve, "func", curve).__module__ for curve in functions}  # a partial is what it is made of
     return {
         "scenario": truth.name, "truth": _pickled(run) if functions else truth.to_dict(run.problem),
         "design": design.name, "options": {key: repr(value) for key, value in design.options.items()},

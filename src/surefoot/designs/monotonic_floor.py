@@ -33,7 +33,7 @@ GOLDEN = 0.5 * (5**0.5 - 1)  # its multiples, less whole numbers, come near ever
 MORE = 8  # room for so many visits at a time
 WIDE = 2.5  # sigmas, over the fourth root of a visit's pulls: how far off its means may be
 PART = 1 / 3  # of the gap between two arms, from either end: effects that far are bet on
-CAP = 12.0  # sigmas (or log odds), over the eighth root of an arm's pulls: no stake of the policy is larger. That is
+CAP = 12.0  # sigmas (or log ratios), over the eighth root of an arm's pulls: no stake of the policy is larger. That is
 # far more than any study needs, and yet all of them together lose less than in proportion to the pulls
 STAKED = 64.0  # times the pulls to the power 3/4: so many binary effects or counts, which have no size, may be bet on
 FINEST = 1e-9  # of an arm's doses: ladders reach at least that far
