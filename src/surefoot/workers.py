@@ -110,9 +110,14 @@ class Local(Workers):
     def close(self) -> None:
         for one in self.all:
             if one.executor is not None:
+                watcher = one.executor._executor_manager_thread
                 for process in list((one.executor._processes or {}).values()):
                     process.terminate()
                 one.executor.shutdown(wait=False, cancel_futures=True)
+                if (
+                    watcher is not None
+                ):  # Python would wake it at its end, when its pipe may be closed
+                    watcher.join(0.5)
         self.folder.cleanup()
 
 
