@@ -386,6 +386,16 @@ def steep_harm(d: int) -> Made:
     return _monotonic(_drugs(0.01, 6.0, d), [wall] * d)
 
 
+@_case("plateau", 3)
+def plateau(d: int) -> Made:
+    """The best arm's harm stays just below the limit for most of the way, which its Lipschitz constant does not say."""
+    flat, even = Table((0.0, 0.7, 1.9, 2.4), (0.05, 0.28, 0.3, 0.55)), Table((0.0, 1.9, 2.4), (0.05, 0.3, 0.4))
+    first, *low = _falling(0.75, 0.6, d)
+    effects = [Table((0.0, 1.9, 2.4), (0.35, first, 0.8)), *(Table((0.0, 1.9, 2.4), (0.1, x, 0.7)) for x in low)]
+    slopes, noise = _first(5.0, 1.0, d), Noise("gaussian", 0.2)
+    return _monotonic(effects, [flat, *[even] * (d - 1)], start=0.0, max=2.4, lipschitz=slopes, noise=noise)
+
+
 @_case("harmless", 3)
 def harmless(d: int) -> Made:
     """Monotonic: the largest dose of every arm is safe, so its value is the effect there."""

@@ -222,6 +222,12 @@ def test_ends_without_a_runaway_tail(name: str) -> None:
     assert np.all(result.winner >= 0) and result.pulls.max() < 40 * np.median(result.pulls)
 
 
+def test_a_plateau_hides_no_value() -> None:
+    """Its slope was believed to be a part of the Lipschitz constant, and the dose that counts was far beyond."""
+    result = simulate(*case("plateau", budget=10**9), DESIGN, 16, seed=2)
+    assert np.all(result.winner == 0) and np.median(result.pulls) < 150_000
+
+
 def test_no_rival_is_left_at_a_level_under_the_limit() -> None:
     """Where it should be over the limit lies between two levels: at the lower one nothing was told, without end."""
     arms = tuple(Arm(name, 0.0, 1.0, levels=tuple(k / 20 for k in range(21))) for name in "ab")
