@@ -104,7 +104,8 @@ def no_number(name: str) -> None:
 
 
 QUOTE = json.encoder.encode_basestring_ascii
-DECODE = json.JSONDecoder(object_pairs_hook=once, parse_constant=no_number).decode
+JSON = json.JSONDecoder(object_pairs_hook=once, parse_constant=no_number)
+DECODE, RAW = JSON.decode, JSON.raw_decode
 
 
 class Event(NamedTuple):
@@ -124,13 +125,16 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> Data:
-        found: Data = DECODE(self.payload)
-        return found
+        found: tuple[Data, int] = RAW(self.payload)
+        need(found[1] == len(self.payload), "it goes on after its end")
+        return found[0]
 
     def seal(self) -> str:
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        parts = [QUOTE(x) if type(x) is str else "null" if x is None else int.__repr__(x) for x in self[:-1]]
-        return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
+        study, seq, at, actor, kind, version, reason, key, payload, prev, _ = self
+        why, key = "null" if reason is None else QUOTE(reason), "null" if key is None else QUOTE(key)
+        who = f"{QUOTE(study)}, {seq:d}, {QUOTE(at)}, {QUOTE(actor)}, {QUOTE(kind)}, {version:d}, {why}, {key}"
+        return hashlib.sha256(f"[{who}, {QUOTE(payload)}, {QUOTE(prev)}]".encode()).hexdigest()
 
 
 # What the events amount to
@@ -194,7 +198,7 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
-        line = "".join([event.study, event.actor] + [x for x in (event.reason, event.key) if x is not None])
+        line = event.study + event.actor + (event.reason or "") + (event.key or "")
         plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
         timed = datetime.fromisoformat(event.at).tzinfo
         need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
@@ -271,19 +275,19 @@ class Record:
     def _put(self, subject: int, given: Given, data: Data, was: Data, confirmed: bool) -> None:
         """Put down what is told of a subject for the first time, or corrected from what it `was`, if it may be."""
         new, known = {key: x for key, x in data.items() if key in TOLD}, self.reading(subject)
-        same = was == {key: x for key, x in known.items() if key in new}
-        need(same, subject, "was told before, or not what the correction says")
+        same = was == {key: known[key] for key in new if key in known} and new.keys() <= self.told.keys()
+        need(same, subject, "was told before, or not what the correction says, or is no block")
         for key, x in new.items():
-            need(finite(x) and key in self.told, subject, "has a", key, "that cannot be")
+            if not finite(x):
+                raise Broken(f"{subject} has a {key} that cannot be")
             self.told[key][subject] = x
-        n = self.told["n"][subject] if given.blocks else 1
+        effect, harm, n = self.effect[subject], self.harm[subject], self.told["n"][subject] if given.blocks else 1
         need(n >= 1 and type(new.get("n", 1)) is int, subject, "is a block: it needs an n of at least 1")
         for key, spread in zip(READINGS, SPREADS, strict=True) if given.blocks else ():
             varies, asked = self.told[spread][subject], self.squares and key in new
             need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
-        for values, kind in ((self.effect, self.theorem.effect), (self.harm, self.theorem.harm)):
-            need(kind.possible(values[subject], n), subject, "has a reading that cannot be")
-        need(self.harm[subject] == self.harm[subject], subject, "has no harm")
+        can = harm == harm and self.theorem.harm.possible(harm, n) and self.theorem.effect.possible(effect, n)
+        need(can, subject, "has no harm, or a reading that cannot be")
         need(confirmed or self.plausible(new, n), subject, "is not plausible, and nobody confirmed it")
         if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
             self.told["dose"][subject] = NAN
@@ -356,13 +360,12 @@ class Record:
 
     def reading(self, subject: int) -> Data:
         """What was told of a subject, and the dose given."""
-        found: Data = {key: values[subject] for key, values in self.told.items() if values[subject] == values[subject]}
-        if "n" in found:
-            found["n"] = int(found["n"])
-        if found and "dose" not in found:
-            given = self.find(subject)
-            found["dose"] = given.dose[given.arm(subject)]
-        return found
+        if math.isnan(self.harm[subject]):
+            return {}  # nothing is told before the harm
+        given = self.find(subject)
+        found: Data = {"dose": given.dose[given.arm(subject)]}
+        found |= {key: values[subject] for key, values in self.told.items() if values[subject] == values[subject]}
+        return found | {"n": int(found["n"])} if given.blocks else found
 
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
@@ -376,16 +379,17 @@ class Record:
         """What came back of a cohort, summed exactly, so that the order in which it came does not matter; or, where its
         effects are awaited, its `harms` alone."""
         lists: dict[tuple[int, float], list[int]] = {}
-        found, doses = Sums(), self.told["dose"]
+        found, known, doses = Sums(), self.harm if harms else self.effect, self.told["dose"]
         for subject, arm in given.subjects():
-            if self.complete(subject) or (harms and self.harm[subject] == self.harm[subject]):
+            if known[subject] == known[subject]:  # no effect is told before the harm
                 dose = doses[subject] if doses[subject] == doses[subject] else given.dose[arm]
                 lists.setdefault((arm, dose), []).append(subject)
         for at, subjects in lists.items():
             sizes = [int(self.told["n"][s]) for s in subjects] if given.blocks else [1] * len(subjects)
             n, totals, apart = sum(sizes), [], []
             for key, spread in zip(READINGS, SPREADS, strict=True):
-                values = [0.0 if harms and key == "effect" else self.told[key][s] for s in subjects]
+                known = self.told[key]
+                values = [0.0] * len(subjects) if harms and key == "effect" else [known[s] for s in subjects]
                 totals.append(math.fsum(values))
                 if self.squares:
                     inside = [self.told[spread][s] for s in subjects] if given.blocks else []
