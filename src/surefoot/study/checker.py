@@ -48,6 +48,8 @@ FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
     "clock": "back",
 }.items()}  # fmt: skip
+REASONED = {"voided", "corrected", "returned", "paused", "resumed", "stopped", "closed", "adopted"}  # by whoever did so
+LAST = {"corrected", "returned", "adopted", "exported", "imported", "checkpointed", "clock"}  # may follow a stop
 # Of a problem, an arm, and kinds of noise; all but those in TEXTS are numbers
 PROBLEM = {"arms", "shape", "noise", "signals", "limit", "slack", "delta", "tolerance", "budget", "refine"}
 ARM = {"name", "levels", "start", "max", "lipschitz"}
@@ -95,17 +97,13 @@ def shown(text: str) -> str:
 def once(pairs: list[tuple[str, Any]]) -> Data:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
     found = dict(pairs)
-    need(len(found) == len(pairs), "a name stands twice:", *found)
+    need(len(found) == len(pairs), "a name stands twice")
     return found
 
 
-def no_number(name: str) -> None:
-    raise Broken(f"{name} is no number that a study may hold")
-
-
 QUOTE = json.encoder.encode_basestring_ascii
-JSON = json.JSONDecoder(object_pairs_hook=once, parse_constant=no_number)
-DECODE, RAW = JSON.decode, JSON.raw_decode
+JSON = json.JSONDecoder(object_pairs_hook=once, parse_constant=lambda name: need(False, name, "is no number"))
+DECODE = JSON.decode
 
 
 class Event(NamedTuple):
@@ -125,7 +123,7 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> Data:
-        found: tuple[Data, int] = RAW(self.payload)
+        found: tuple[Data, int] = JSON.raw_decode(self.payload)
         need(found[1] == len(self.payload), "it goes on after its end")
         return found[0]
 
@@ -179,7 +177,7 @@ class Record:
     """What the events so far amount to. `take` raises where one does not follow from those before it."""
 
     def __init__(self) -> None:
-        self.seq, self.hash, self.name = 0, ORIGIN, ""
+        self.seq, self.hash, self.name, self.at = 0, ORIGIN, "", ""
         self.setup: Data = {}  # the first event
         self.cohorts: list[Given] = []
         self.told = {key: array("d", [NAN]) for key in TOLD[:3]}  # by subject, from 1 on; a dose: not the assigned one
@@ -200,17 +198,22 @@ class Record:
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
         line = event.study + event.actor + (event.reason or "") + (event.key or "")
         plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
-        timed = datetime.fromisoformat(event.at).tzinfo
+        timed = (
+            event.at[26:] == "+00:00" and datetime.fromisoformat(event.at).isoformat("T", "microseconds") == event.at
+        )
         need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
+        need(event.at >= self.at or kind == "clock", "its time is before that of the last, and no event says so")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
         need(data.keys() <= FIELDS[kind], "it holds what is not known here")
+        need(event.reason or kind not in REASONED, "it needs a reason")
+        need(kind in LAST or not self.stopped, "the study was stopped")
         if handle := getattr(self, f"_{kind}", None):
             handle(event, data)
         if kind not in ("told", "opened"):
             self.notes.append(event)
-        self.seq, self.hash = event.seq, event.hash
+        self.seq, self.hash, self.at = event.seq, event.hash, event.at
 
     # One method for each kind of event that changes what is known
     def _created(self, event: Event, data: Data) -> None:
@@ -229,8 +232,7 @@ class Record:
         need(counts or data["voids"] == "pause", "the worst reading is", worst, "not", data["worst"])
 
     def _opened(self, event: Event, data: Data) -> None:
-        runs = not (self.paused or self.stopped) and self.free
-        need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
+        need(not self.paused and self.free, "the study is paused, or another cohort is open, and not for effects alone")
         staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
         numbers = [*data["dose"], *data["safe"], *(x for x in staked if x is not None)]
         whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
@@ -254,7 +256,7 @@ class Record:
 
     def _told(self, event: Event, data: Data) -> None:
         subject, given = data["id"], self.find(data["id"])
-        need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
+        need(subject not in self.gone, subject, "dropped out")
         need("effect" in data or "harm" in data, subject, "tells nothing")
         late = given.closed  # the assignment had been withdrawn
         self._put(subject, given, data, {}, event.reason is not None)
@@ -266,7 +268,7 @@ class Record:
         subject, given, was = data["id"], self.find(data["id"]), data["was"]
         need(subject not in self.gone, subject, "has no reading that could be corrected")
         named = was and was.keys() == data.keys() - {"id", "was", "confirmed"}
-        need(event.reason and named, "a correction has a reason, and says what was told before")
+        need(named, "a correction says what was told before")
         self._put(subject, given, data, was, bool(data.get("confirmed")))
         self.changed = event.seq
         if given.closed:
@@ -320,7 +322,7 @@ class Record:
         self.paused.append(event)
 
     def _resumed(self, event: Event, data: Data) -> None:
-        need(self.paused and not self.stopped, "only a pause can be lifted")
+        need(self.paused, "only a pause can be lifted")
         self.paused = []
         self._fill(data.get("voids"))
 
@@ -333,7 +335,7 @@ class Record:
         self.settle()
 
     def _ended(self, event: Event, data: Data) -> None:
-        need(not self.paused and not self.stopped, "nothing is concluded in a pause, or after a stop")
+        need(not self.paused, "nothing is concluded in a pause")
         no = self.unfounded(data)
         need(no is None, "the ending does not follow:", no)
         self.concluded = data
@@ -484,6 +486,13 @@ class Record:
 # From an export to words
 
 
+def exported(data: Any) -> list[Event]:
+    """The events of an export, which says nothing beside them."""
+    known = {"surefoot": "study", "format": VERSION, "study": data["events"][0]["study"], "events": data["events"]}
+    need(known | data == known and isinstance(data["events"], list), "this is not the export of a study")
+    return [Event(**event) for event in data["events"]]
+
+
 def check(events: Sequence[Event], head: str | None = None) -> Data:
     """Walk through the events; the report says whether they hold, the first that does not, and what they say."""
     record = Record()
@@ -531,13 +540,9 @@ def main(arguments: Sequence[str]) -> int:
     gc.disable()  # a million events are kept, and none of them is garbage
     head = arguments[2] if len(arguments) == 3 and arguments[1] == "--head" else None
     try:
-        if len(arguments) != (1 if head is None else 3):
-            raise ValueError("python checker.py study.json [--head HASH]")
+        need(len(arguments) == (1 if head is None else 3), "python checker.py study.json [--head HASH]")
         with open(arguments[0], encoding="utf-8") as file:
-            data = DECODE(file.read())
-        if data.get("surefoot") != "study" or not isinstance(data["events"], list):
-            raise ValueError("this is not the export of a study")
-        report = check([Event(**event) for event in data["events"]], head)
+            report = check(exported(DECODE(file.read())), head)
     except (OSError, *WRONG) as error:
         print(shown(f"error: {error}"), file=sys.stderr)
         return 2
@@ -919,9 +924,8 @@ class SafeBAILinear(Staged):
     def bounds(self, arm: int) -> tuple[float, float, float, bool]:
         it, limit, found = self.arms[arm], self.limit, list(self.estimates(arm))
         none = it.top if math.isfinite(it.top) else it.start  # where there is shown to be no harm
-        safe = it.within(
-            max([it.start, *(none if most <= 0 else limit * dose / most for dose, _, _, _, most in found)])
-        )
+        doses = [none if most <= 0 else limit * dose / most for dose, _, _, _, most in found]
+        safe = it.within(max([it.start, *doses]))
         lower, upper, harmful = -INF, INF, False
         for dose, worst, best, least, _ in found:
             lower = max(lower, safe * worst / dose)
