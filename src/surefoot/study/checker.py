@@ -198,9 +198,7 @@ class Record:
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
         line = event.study + event.actor + (event.reason or "") + (event.key or "")
         plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
-        timed = (
-            event.at[26:] == "+00:00" and datetime.fromisoformat(event.at).isoformat("T", "microseconds") == event.at
-        )
+        timed = event.at[4:20:3] + event.at[26:] == "--T::.+00:00" and datetime.fromisoformat(event.at)  # all alike
         need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
         need(event.at >= self.at or kind == "clock", "its time is before that of the last, and no event says so")
         data = event.data if data is None else data
