@@ -799,3 +799,21 @@ def test_a_correction_of_a_correction_while_assignments_are_reserved() -> None:
     study.give_back([held[0].id], "not treated")
     study.tell_many(people.rows(held[1:]))  # they were treated already
     assert study.ask() and study.verify()["ok"] and check(study.log())["ok"]
+
+
+def test_a_study_ends_once_and_nothing_is_opened_after_its_end() -> None:
+    """An ending that names nobody, put after one that names an arm, needs no other chain; and says another thing."""
+    p = problem()
+    events = run(Study.create("sqlite://", "s", p, seed=1, watch="warn"), subjects(p)).log()
+    end = next(e.data for e in events if e.kind == "ended")
+    opened = [e.data for e in events if e.kind == "opened"][-1]
+    spent = end | {"ending": "budget-spent", "winner": None}
+    assert check(events)["ok"] and end["winner"] == 0
+    for more in (("ended", spent, None), ("ended", end, None), ("opened", opened, None)):
+        assert not forged(events, more)["ok"]
+
+
+@pytest.mark.parametrize("change", [{"lift": "nobody"}, {"watch": {"level": 0.01, "do": "nothing", "digest": ""}}])
+def test_what_a_watch_does_is_one_of_what_it_can_do(change: dict[str, Any]) -> None:
+    events, _ = half()
+    assert not verify(chained(events, 0, json.dumps(events[0].data | change)))["ok"]

@@ -230,7 +230,8 @@ class Record:
         need(counts or data["voids"] == "pause", "the worst reading is", worst, "not", data["worst"])
 
     def _opened(self, event: Event, data: Data) -> None:
-        need(not self.paused and self.free, "the study is paused, or another cohort is open, and not for effects alone")
+        runs = not self.paused and self.concluded is None
+        need(runs and self.free, "the study is paused or has ended, or another cohort is open, not for effects alone")
         staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
         numbers = [*data["dose"], *data["safe"], *(x for x in staked if x is not None)]
         whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
@@ -246,7 +247,6 @@ class Record:
         self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
         self.add_subjects(given.size)
-        self.concluded = None
 
     def add_subjects(self, count: int) -> None:
         for values in self.told.values():
@@ -333,7 +333,7 @@ class Record:
         self.settle()
 
     def _ended(self, event: Event, data: Data) -> None:
-        need(not self.paused, "nothing is concluded in a pause")
+        need(not self.paused and self.concluded is None, "nothing is concluded in a pause, or twice")
         no = self.unfounded(data)
         need(no is None, "the ending does not follow:", no)
         self.concluded = data
