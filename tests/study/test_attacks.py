@@ -813,7 +813,10 @@ def test_a_study_ends_once_and_nothing_is_opened_after_its_end() -> None:
         assert not forged(events, more)["ok"]
 
 
-@pytest.mark.parametrize("change", [{"lift": "nobody"}, {"watch": {"level": 0.01, "do": "nothing", "digest": ""}}])
+@pytest.mark.parametrize("change", [
+    {"lift": "nobody"}, {"watch": {"level": 0.01, "do": "nothing", "digest": ""}},
+    {"watch": {"level": 0, "do": "warn", "digest": ""}}, {"watch": {"level": 3, "do": "warn", "digest": ""}},
+])  # fmt: skip
 def test_what_a_watch_does_is_one_of_what_it_can_do(change: dict[str, Any]) -> None:
     events, _ = half()
     assert not verify(chained(events, 0, json.dumps(events[0].data | change)))["ok"]

@@ -88,8 +88,8 @@ class View(Record):
         self.design: Design = make(data["design"], **data["options"])
         self.state = self.design.start(self.problem)
         self.digest: str = data["theorem"]["digest"]
-        ways = data["lift"], data["watch"]["do"]
-        need(ways[0] in ("another", "anyone") and ways[1] in ("pause", "warn"), "it is not said what a watch does")
+        fits = data["lift"] in ("another", "anyone") and data["watch"]["do"] in ("pause", "warn")
+        need(fits and 0 < data["watch"]["level"] < 1, "it does not say what watches do, how often, and who lifts that")
         if theorem_of(self.design) != data["theorem"]["name"]:
             self.trouble = f"event 1 rests on {data['theorem']['name']}, this surefoot has {theorem_of(self.design)}"
             self.apart = math.inf
