@@ -97,7 +97,8 @@ def shown(text: str) -> str:
 def once(pairs: list[tuple[str, Any]]) -> Data:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
     found = dict(pairs)
-    need(len(found) == len(pairs), "a name stands twice")
+    if len(found) != len(pairs):
+        raise Broken("a name stands twice")
     return found
 
 
@@ -257,7 +258,7 @@ class Record:
         need(subject not in self.gone, subject, "dropped out")
         need("effect" in data or "harm" in data, subject, "tells nothing")
         late = given.closed  # the assignment had been withdrawn
-        self._put(subject, given, data, {}, event.reason is not None)
+        self._put(subject, given, {key: x for key, x in data.items() if key != "id"}, {}, event.reason is not None)
         if late and self.complete(subject):
             self.changed = event.seq
             self.again(given)
@@ -267,18 +268,18 @@ class Record:
         need(subject not in self.gone, subject, "has no reading that could be corrected")
         named = was and was.keys() == data.keys() - {"id", "was", "confirmed"}
         need(named, "a correction says what was told before")
-        self._put(subject, given, data, was, bool(data.get("confirmed")))
+        self._put(subject, given, {key: data[key] for key in was}, was, bool(data.get("confirmed")))
         self.changed = event.seq
         if given.closed:
             self.again(given)
 
-    def _put(self, subject: int, given: Given, data: Data, was: Data, confirmed: bool) -> None:
+    def _put(self, subject: int, given: Given, new: Data, was: Data, confirmed: bool) -> None:
         """Put down what is told of a subject for the first time, or corrected from what it `was`, if it may be."""
-        new, known = {key: x for key, x in data.items() if key in TOLD}, self.reading(subject)
-        same = was == {key: known[key] for key in new if key in known} and new.keys() <= self.told.keys()
-        need(same, subject, "was told before, or not what the correction says, or is no block")
+        known = self.reading(subject)
+        same = was == {key: x for key, x in known.items() if key in new}
+        need(same, subject, "was told before, or not what the correction says")
         for key, x in new.items():
-            if not finite(x):
+            if key not in self.told or not finite(x):
                 raise Broken(f"{subject} has a {key} that cannot be")
             self.told[key][subject] = x
         effect, harm, n = self.effect[subject], self.harm[subject], self.told["n"][subject] if given.blocks else 1
