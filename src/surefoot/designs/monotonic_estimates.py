@@ -25,10 +25,10 @@ BEND = 0.2  # of its slope: by how much a line is expected to be off, for each u
 ODD = 12.0  # squared errors by which other doses may say something else and still be believed; more where few pulls
 FEW = 8.0  # say so, twice as much for so many: one odd pull must not outvote millions beside it
 WIDTH = 10.0  # errors of a mean of all pulls: by so much harm changes where most of a slope is taken from. The more
-# pulls, the nearer by: curves bend, and the slope of lower doses would hold a leader back. Doses that are remembered
-NARROWEST = 3.0  # together have no slope, so it is never nearer than this many times what those are apart
+# pulls, the nearer by: curves bend, and the slope of lower doses would hold a leader back
 NEAR = 1.0  # pulls are near where harm can change by less than what is left to limit + slack
-DOSES, TOGETHER = 24, 0.1  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+DOSES, TOGETHER = 24, 0.02  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+LOCAL, LINE = 0.1, 0.3  # parts of the slack: where pulls are at a place, and a line is at least so wide
 TINY = 1e-300  # what is known of nothing
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
 
@@ -244,10 +244,10 @@ def seen_from(p: Problem, doses: Doses, at: Array, rise: Array, arms: Arms) -> S
     off, firm = doses.dose - at, (2 * slack / arms.lipschitz) ** 2
     square = off * off
     narrow = (WIDTH * p.noises[1].scale / rise) ** 2 / xp.maximum(xp.sum(n, axis=0), 1.0)
-    narrow = xp.maximum(narrow, (NARROWEST * TOGETHER * slack / arms.lipschitz) ** 2)
+    narrow = xp.maximum(narrow, (LINE * slack / arms.lipschitz) ** 2)
     w = n / (1 + square / xp.minimum(firm, narrow))
     lever = off - xp.sum(w * off, axis=0) / xp.maximum(xp.sum(w, axis=0), 1e-9)
-    local = floats(xp.abs(off) <= TOGETHER * slack / arms.lipschitz)
+    local = floats(xp.abs(off) <= LOCAL * slack / arms.lipschitz)
     few = ODD * (1 + FEW / xp.maximum(xp.sum(local * n, axis=0), 1.0))
     w = w * lever
     return Seen(off, square, local, 1 - local, w, xp.sum(w * lever, axis=0) + firm, firm, few)
