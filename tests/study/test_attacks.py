@@ -716,7 +716,7 @@ def test_events_stand_in_the_order_of_their_times() -> None:
 def test_nothing_but_what_puts_the_record_right_follows_a_stop() -> None:
     events, _ = half()
     told = next(e.data for e in events if e.kind == "told")
-    stop = ("stopped", {}, "enough")
+    stop: tuple[str, Any, str] = ("stopped", {}, "enough")
     for kind, data in (("voided", {"id": 2}), ("stopped", {}), ("paused", {}), ("warned", {}), ("assigned", {})):
         assert forged(events, (kind, data, "why"))["ok"] and not forged(events, stop, (kind, data, "why"))["ok"], kind
     right = {"id": 1, "harm": 0.3, "was": {"harm": told["harm"]}}
@@ -725,7 +725,10 @@ def test_nothing_but_what_puts_the_record_right_follows_a_stop() -> None:
 
 def test_who_changes_the_course_of_a_study_says_why() -> None:
     events, _ = half()
-    for more in ([("voided", {"id": 2})], [("paused", {})], [("stopped", {})], [("paused", {}), ("resumed", {})]):
+    courses: list[list[tuple[str, Any]]] = [
+        [("voided", {"id": 2})], [("paused", {})], [("stopped", {})], [("paused", {}), ("resumed", {})]
+    ]  # fmt: skip
+    for more in courses:
         steps = [(kind, data, "why") for kind, data in more]
         assert forged(events, *steps)["ok"]
         assert not forged(events, *steps[:-1], (*more[-1], None))["ok"], more
