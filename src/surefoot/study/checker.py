@@ -48,6 +48,8 @@ FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
     "clock": "back",
 }.items()}  # fmt: skip
+REASONED = {"voided", "corrected", "returned", "paused", "resumed", "stopped", "closed", "adopted"}  # by whoever did so
+LAST = {"corrected", "returned", "adopted", "exported", "imported", "checkpointed", "clock"}  # may follow a stop
 # Of a problem, an arm, and kinds of noise; all but those in TEXTS are numbers
 PROBLEM = {"arms", "shape", "noise", "signals", "limit", "slack", "delta", "tolerance", "budget", "refine"}
 ARM = {"name", "levels", "start", "max", "lipschitz"}
@@ -95,16 +97,14 @@ def shown(text: str) -> str:
 def once(pairs: list[tuple[str, Any]]) -> Data:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
     found = dict(pairs)
-    need(len(found) == len(pairs), "a name stands twice:", *found)
+    if len(found) != len(pairs):
+        raise Broken("a name stands twice")
     return found
 
 
-def no_number(name: str) -> None:
-    raise Broken(f"{name} is no number that a study may hold")
-
-
 QUOTE = json.encoder.encode_basestring_ascii
-DECODE = json.JSONDecoder(object_pairs_hook=once, parse_constant=no_number).decode
+JSON = json.JSONDecoder(object_pairs_hook=once, parse_constant=lambda name: need(False, name, "is no number"))
+DECODE = JSON.decode
 
 
 class Event(NamedTuple):
@@ -124,13 +124,16 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> Data:
-        found: Data = DECODE(self.payload)
-        return found
+        found: tuple[Data, int] = JSON.raw_decode(self.payload)
+        need(found[1] == len(self.payload), "it goes on after its end")
+        return found[0]
 
     def seal(self) -> str:
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
-        parts = [QUOTE(x) if type(x) is str else "null" if x is None else int.__repr__(x) for x in self[:-1]]
-        return hashlib.sha256(f"[{', '.join(parts)}]".encode()).hexdigest()  # a JSON list, made fast
+        study, seq, at, actor, kind, version, reason, key, payload, prev, _ = self
+        why, key = "null" if reason is None else QUOTE(reason), "null" if key is None else QUOTE(key)
+        who = f"{QUOTE(study)}, {seq:d}, {QUOTE(at)}, {QUOTE(actor)}, {QUOTE(kind)}, {version:d}, {why}, {key}"
+        return hashlib.sha256(f"[{who}, {QUOTE(payload)}, {QUOTE(prev)}]".encode()).hexdigest()
 
 
 # What the events amount to
@@ -175,7 +178,7 @@ class Record:
     """What the events so far amount to. `take` raises where one does not follow from those before it."""
 
     def __init__(self) -> None:
-        self.seq, self.hash, self.name = 0, ORIGIN, ""
+        self.seq, self.hash, self.name, self.at = 0, ORIGIN, "", ""
         self.setup: Data = {}  # the first event
         self.cohorts: list[Given] = []
         self.told = {key: array("d", [NAN]) for key in TOLD[:3]}  # by subject, from 1 on; a dose: not the assigned one
@@ -194,19 +197,22 @@ class Record:
         follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
-        line = "".join([event.study, event.actor] + [x for x in (event.reason, event.key) if x is not None])
+        line = event.study + event.actor + (event.reason or "") + (event.key or "")
         plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
-        timed = datetime.fromisoformat(event.at).tzinfo
+        timed = event.at[4:20:3] + event.at[26:] == "--T::.+00:00" and datetime.fromisoformat(event.at)  # all alike
         need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
+        need(event.at >= self.at or kind == "clock", "its time is before that of the last, and no event says so")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
         need(data.keys() <= FIELDS[kind], "it holds what is not known here")
+        need(event.reason or kind not in REASONED, "it needs a reason")
+        need(kind in LAST or not self.stopped, "the study was stopped")
         if handle := getattr(self, f"_{kind}", None):
             handle(event, data)
         if kind not in ("told", "opened"):
             self.notes.append(event)
-        self.seq, self.hash = event.seq, event.hash
+        self.seq, self.hash, self.at = event.seq, event.hash, event.at
 
     # One method for each kind of event that changes what is known
     def _created(self, event: Event, data: Data) -> None:
@@ -225,8 +231,8 @@ class Record:
         need(counts or data["voids"] == "pause", "the worst reading is", worst, "not", data["worst"])
 
     def _opened(self, event: Event, data: Data) -> None:
-        runs = not (self.paused or self.stopped) and self.free
-        need(runs, "a cohort is opened only while the study runs and no other is open, or but for its effects")
+        runs = not self.paused and self.concluded is None
+        need(runs and self.free, "the study is paused or has ended, or another cohort is open, not for effects alone")
         staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
         numbers = [*data["dose"], *data["safe"], *(x for x in staked if x is not None)]
         whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
@@ -242,7 +248,6 @@ class Record:
         self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
         self.add_subjects(given.size)
-        self.concluded = None
 
     def add_subjects(self, count: int) -> None:
         for values in self.told.values():
@@ -250,10 +255,10 @@ class Record:
 
     def _told(self, event: Event, data: Data) -> None:
         subject, given = data["id"], self.find(data["id"])
-        need(subject not in self.gone and not self.stopped, subject, "dropped out, or the study was stopped")
+        need(subject not in self.gone, subject, "dropped out")
         need("effect" in data or "harm" in data, subject, "tells nothing")
         late = given.closed  # the assignment had been withdrawn
-        self._put(subject, given, data, {}, event.reason is not None)
+        self._put(subject, given, {key: x for key, x in data.items() if key != "id"}, {}, event.reason is not None)
         if late and self.complete(subject):
             self.changed = event.seq
             self.again(given)
@@ -262,28 +267,28 @@ class Record:
         subject, given, was = data["id"], self.find(data["id"]), data["was"]
         need(subject not in self.gone, subject, "has no reading that could be corrected")
         named = was and was.keys() == data.keys() - {"id", "was", "confirmed"}
-        need(event.reason and named, "a correction has a reason, and says what was told before")
-        self._put(subject, given, data, was, bool(data.get("confirmed")))
+        need(named, "a correction says what was told before")
+        self._put(subject, given, {key: data[key] for key in was}, was, bool(data.get("confirmed")))
         self.changed = event.seq
         if given.closed:
             self.again(given)
 
-    def _put(self, subject: int, given: Given, data: Data, was: Data, confirmed: bool) -> None:
+    def _put(self, subject: int, given: Given, new: Data, was: Data, confirmed: bool) -> None:
         """Put down what is told of a subject for the first time, or corrected from what it `was`, if it may be."""
-        new, known = {key: x for key, x in data.items() if key in TOLD}, self.reading(subject)
+        known = self.reading(subject)
         same = was == {key: x for key, x in known.items() if key in new}
         need(same, subject, "was told before, or not what the correction says")
         for key, x in new.items():
-            need(finite(x) and key in self.told, subject, "has a", key, "that cannot be")
+            if key not in self.told or not finite(x):
+                raise Broken(f"{subject} has a {key} that cannot be")
             self.told[key][subject] = x
-        n = self.told["n"][subject] if given.blocks else 1
+        effect, harm, n = self.effect[subject], self.harm[subject], self.told["n"][subject] if given.blocks else 1
         need(n >= 1 and type(new.get("n", 1)) is int, subject, "is a block: it needs an n of at least 1")
         for key, spread in zip(READINGS, SPREADS, strict=True) if given.blocks else ():
             varies, asked = self.told[spread][subject], self.squares and key in new
             need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
-        for values, kind in ((self.effect, self.theorem.effect), (self.harm, self.theorem.harm)):
-            need(kind.possible(values[subject], n), subject, "has a reading that cannot be")
-        need(self.harm[subject] == self.harm[subject], subject, "has no harm")
+        can = harm == harm and self.theorem.harm.possible(harm, n) and self.theorem.effect.possible(effect, n)
+        need(can, subject, "has no harm, or a reading that cannot be")
         need(confirmed or self.plausible(new, n), subject, "is not plausible, and nobody confirmed it")
         if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
             self.told["dose"][subject] = NAN
@@ -316,7 +321,7 @@ class Record:
         self.paused.append(event)
 
     def _resumed(self, event: Event, data: Data) -> None:
-        need(self.paused and not self.stopped, "only a pause can be lifted")
+        need(self.paused, "only a pause can be lifted")
         self.paused = []
         self._fill(data.get("voids"))
 
@@ -329,7 +334,7 @@ class Record:
         self.settle()
 
     def _ended(self, event: Event, data: Data) -> None:
-        need(not self.paused and not self.stopped, "nothing is concluded in a pause, or after a stop")
+        need(not self.paused and self.concluded is None, "nothing is concluded in a pause, or twice")
         no = self.unfounded(data)
         need(no is None, "the ending does not follow:", no)
         self.concluded = data
@@ -356,13 +361,12 @@ class Record:
 
     def reading(self, subject: int) -> Data:
         """What was told of a subject, and the dose given."""
-        found: Data = {key: values[subject] for key, values in self.told.items() if values[subject] == values[subject]}
-        if "n" in found:
-            found["n"] = int(found["n"])
-        if found and "dose" not in found:
-            given = self.find(subject)
-            found["dose"] = given.dose[given.arm(subject)]
-        return found
+        if math.isnan(self.harm[subject]):
+            return {}  # nothing is told before the harm
+        given = self.find(subject)
+        found: Data = {"dose": given.dose[given.arm(subject)]}
+        found |= {key: values[subject] for key, values in self.told.items() if values[subject] == values[subject]}
+        return found | {"n": int(found["n"])} if given.blocks else found
 
     def complete(self, subject: int) -> bool:
         return self.effect[subject] == self.effect[subject] and self.harm[subject] == self.harm[subject]
@@ -376,16 +380,17 @@ class Record:
         """What came back of a cohort, summed exactly, so that the order in which it came does not matter; or, where its
         effects are awaited, its `harms` alone."""
         lists: dict[tuple[int, float], list[int]] = {}
-        found, doses = Sums(), self.told["dose"]
+        found, known, doses = Sums(), self.harm if harms else self.effect, self.told["dose"]
         for subject, arm in given.subjects():
-            if self.complete(subject) or (harms and self.harm[subject] == self.harm[subject]):
+            if known[subject] == known[subject]:  # no effect is told before the harm
                 dose = doses[subject] if doses[subject] == doses[subject] else given.dose[arm]
                 lists.setdefault((arm, dose), []).append(subject)
         for at, subjects in lists.items():
             sizes = [int(self.told["n"][s]) for s in subjects] if given.blocks else [1] * len(subjects)
             n, totals, apart = sum(sizes), [], []
             for key, spread in zip(READINGS, SPREADS, strict=True):
-                values = [0.0 if harms and key == "effect" else self.told[key][s] for s in subjects]
+                known = self.told[key]
+                values = [0.0] * len(subjects) if harms and key == "effect" else [known[s] for s in subjects]
                 totals.append(math.fsum(values))
                 if self.squares:
                     inside = [self.told[spread][s] for s in subjects] if given.blocks else []
@@ -480,6 +485,13 @@ class Record:
 # From an export to words
 
 
+def exported(data: Any) -> list[Event]:
+    """The events of an export, which says nothing beside them."""
+    known = {"surefoot": "study", "format": VERSION, "study": data["events"][0]["study"], "events": data["events"]}
+    need(known | data == known and isinstance(data["events"], list), "this is not the export of a study")
+    return [Event(**event) for event in data["events"]]
+
+
 def check(events: Sequence[Event], head: str | None = None) -> Data:
     """Walk through the events; the report says whether they hold, the first that does not, and what they say."""
     record = Record()
@@ -527,13 +539,9 @@ def main(arguments: Sequence[str]) -> int:
     gc.disable()  # a million events are kept, and none of them is garbage
     head = arguments[2] if len(arguments) == 3 and arguments[1] == "--head" else None
     try:
-        if len(arguments) != (1 if head is None else 3):
-            raise ValueError("python checker.py study.json [--head HASH]")
+        need(len(arguments) == (1 if head is None else 3), "python checker.py study.json [--head HASH]")
         with open(arguments[0], encoding="utf-8") as file:
-            data = DECODE(file.read())
-        if data.get("surefoot") != "study" or not isinstance(data["events"], list):
-            raise ValueError("this is not the export of a study")
-        report = check([Event(**event) for event in data["events"]], head)
+            report = check(exported(DECODE(file.read())), head)
     except (OSError, *WRONG) as error:
         print(shown(f"error: {error}"), file=sys.stderr)
         return 2
@@ -915,9 +923,8 @@ class SafeBAILinear(Staged):
     def bounds(self, arm: int) -> tuple[float, float, float, bool]:
         it, limit, found = self.arms[arm], self.limit, list(self.estimates(arm))
         none = it.top if math.isfinite(it.top) else it.start  # where there is shown to be no harm
-        safe = it.within(
-            max([it.start, *(none if most <= 0 else limit * dose / most for dose, _, _, _, most in found)])
-        )
+        doses = [none if most <= 0 else limit * dose / most for dose, _, _, _, most in found]
+        safe = it.within(max([it.start, *doses]))
         lower, upper, harmful = -INF, INF, False
         for dose, worst, best, least, _ in found:
             lower = max(lower, safe * worst / dose)

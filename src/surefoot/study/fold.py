@@ -49,6 +49,7 @@ class View(Record):
         self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
+        self.apart = 0.0  # by how much that differs, at most
         self._watches: Watches | None = None
         self._ahead: tuple[Any, Any, Any] = (None, None, None)  # what the last `ahead_state` was made of, and itself
         self.corrections = 0
@@ -74,6 +75,7 @@ class View(Record):
         if event.kind in ("told", "corrected"):
             self.reader = event.actor
         if event.key is not None:
+            need(event.key not in self.keys, "its key was that of another request")
             self.keys[event.key] = event.payload
 
     def _created(self, event: Event, data: dict[str, Any]) -> None:
@@ -86,8 +88,11 @@ class View(Record):
         self.design: Design = make(data["design"], **data["options"])
         self.state = self.design.start(self.problem)
         self.digest: str = data["theorem"]["digest"]
+        fits = data["lift"] in ("another", "anyone") and data["watch"]["do"] in ("pause", "warn")
+        need(fits and 0 < data["watch"]["level"] < 1, "it does not say what watches do, how often, and who lifts that")
         if theorem_of(self.design) != data["theorem"]["name"]:
             self.trouble = f"event 1 rests on {data['theorem']['name']}, this surefoot has {theorem_of(self.design)}"
+            self.apart = math.inf
 
     def _opened(self, event: Event, data: dict[str, Any]) -> None:
         super()._opened(event, data)
@@ -124,14 +129,18 @@ class View(Record):
     def _compare(self, given: Given, safe: Sequence[float]) -> None:
         """Whether what was certified then is what this package computes."""
         for arm, (then, now) in enumerate(zip(safe, certified(self.design, self.ahead_state), strict=True)):
-            if not self.trouble and abs(then - now) > self.slip * max(abs(then), abs(now)):
+            off = abs(then - now) / max(abs(then), abs(now)) if then != now else 0.0
+            self.apart = max(self.apart, off)
+            if not self.trouble and off > self.slip:
                 self.trouble = (
                     f"event {given.seq} certified {self.problem.names[arm]} up to {then!r}; "
                     f"this surefoot makes it {now!r}"
                 )
 
     def _adopted(self, event: Event, data: dict[str, Any]) -> None:
-        self.digest, self.slip, self.trouble = data["digest"], ROUNDING, None
+        self.digest, self.slip = data["digest"], ROUNDING
+        if self.apart <= ROUNDING:  # anything else cannot be adopted, whoever says so
+            self.trouble = None
 
     def _corrected(self, event: Event, data: dict[str, Any]) -> None:
         super()._corrected(event, data)

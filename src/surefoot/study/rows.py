@@ -148,6 +148,8 @@ class Transaction:
 
     def add(self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None) -> Event:
         at = now().isoformat(timespec="microseconds")
+        if kind != "clock":  # it says that the time is before that of the last event; all others are not
+            at = max(at, self.at)
         event = Event(
             self.study, self.seq + 1, at, actor, kind, VERSION, reason, key, dumps(payload), self.hash, hash=""
         )

@@ -16,7 +16,7 @@ from ..scenario import Scenario
 from ..theory.resolvable import refuse
 from . import requests
 from .blocks import COLUMNS as BLOCK
-from .checker import Event
+from .checker import VERSION, Broken, Event, exported
 from .desk import Desk
 from .fold import ROUNDING, View
 from .journal import Journal, copied
@@ -311,18 +311,15 @@ class Study(Live):
         if not self.journal.archive:
             with self._writing(actor, doubtful=True) as add:
                 add("exported", {"versions": versions()})
-        return {"surefoot": "study", "format": 2, "study": self.name, "events": [e._asdict() for e in self.log()]}
+        return {"surefoot": "study", "format": VERSION, "study": self.name, "events": [e._asdict() for e in self.log()]}
 
     @classmethod
     def load(cls, url: str | Path, data: Mapping[str, Any], *, actor: str | None = None) -> Study:
         """A study from what `export` gave, in another database."""
         try:
-            events = [Event(**event) for event in data["events"]]
-            fits = data["surefoot"] == "study" and events
-        except (KeyError, TypeError):
-            fits = False
-        if not fits:
-            raise SurefootError("this is not the export of a study: make one with `surefoot study export`")
+            events = exported(data)
+        except (KeyError, TypeError, IndexError, Broken):
+            raise SurefootError("this is not the export of a study: make one with `surefoot study export`") from None
         report = check(events)
         if not report["ok"]:
             raise SurefootError(f"the export does not hold, so nothing was written: {report['message']}")

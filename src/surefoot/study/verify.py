@@ -9,10 +9,9 @@ from typing import Any
 
 from ..problem import SurefootError
 from .blocks import possible
-from .checker import DECODE, Broken, Event, near, need
+from .checker import DECODE, READINGS, Broken, Event, near, need
 from .checker import WRONG as BROKEN
 from .fold import View
-from .requests import reading
 from .watch import DIGEST
 
 WRONG = (SurefootError, *BROKEN)
@@ -70,13 +69,12 @@ def follows(view: View, event: Event) -> None:
     data, kind = event.data, event.kind
     by = data.get("by")
     if kind in ("told", "corrected"):
-        blocks = view.setup.get("blocks")
-        for key, value in ((key, data[key]) for key in ("effect", "harm") if key in data):
-            if blocks:
-                n, noise = int(data.get("n") or view.reading(data["id"])["n"]), view.problem.noises[key == "harm"]
-                need(near(possible(key, noise, value, n), value), key, "is not such a sum")
-            else:
-                reading(view, key, value)
+        n = int(data.get("n") or view.reading(data["id"])["n"]) if view.setup.get("blocks") else 0
+        for key, noise in zip(READINGS, view.problem.noises, strict=True):
+            if n and key in data:
+                need(near(possible(key, noise, data[key], n), data[key]), key, "is not such a sum")
+            elif key in data:
+                noise.reading(key, data[key])
     if kind in ("opened", "closed", "ended") or by in ("watch", "checker", "size"):
         due = view.due()
         same = view.setup["watch"].get("digest") == DIGEST
