@@ -114,9 +114,7 @@ class Local(Workers):
                 for process in list((one.executor._processes or {}).values()):
                     process.terminate()
                 one.executor.shutdown(wait=False, cancel_futures=True)
-                if (
-                    watcher is not None
-                ):  # Python would wake it at its end, when its pipe may be closed
+                if watcher is not None:  # Python would wake it at its end, when its pipe may be closed
                     watcher.join(0.5)
         self.folder.cleanup()
 
