@@ -167,10 +167,10 @@ def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dic
         print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
 
 
-def _there(path: Path) -> None:
+def _there(path: Path, what: str = "report") -> None:
     """Said before the work, which may take minutes."""
     if not path.parent.is_dir():
-        raise SurefootError(f"cannot write the report to {path}: there is no folder {path.parent}")
+        raise SurefootError(f"cannot write the {what} to {path}: there is no folder {path.parent}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -524,6 +524,7 @@ def demo(
     The study is a real one with simulated subjects, kept in a file that `surefoot study` reads."""
     from .demo import introduce, tell
 
+    _there(out, "picture")
     problem, truth = case("paper-drug", 3)
     design = make(default(problem.shape))
     study = _live(problem, truth, design, db, seed)

@@ -18,6 +18,7 @@ from .browser import axe
 from .screens import log_in
 from .server import ARABIC, NAMES, PASSWORD, Server, bound, long_study, play, serving
 
+pytestmark = pytest.mark.usefixtures("jobs")
 EASY = START.replace("sigma = 0.3", "sigma = 0.02").replace("start = 0.2", "start = 0.5").replace("cream B", "كريم ب")
 
 
@@ -49,13 +50,6 @@ def watch(browser: Any) -> Iterator[Watch]:
     for context in it.contexts:
         context.close()
     it.check()
-
-
-@pytest.fixture(autouse=True)
-def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of their own are traced where they are what is tested: it takes them half as long again."""
-    if request.node.name != "test_work_in_the_background":
-        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
 @pytest.fixture(scope="module")
