@@ -29,7 +29,7 @@ BINARY = Noise("bernoulli")
 
 class TestSuite(DesignSuite):
     design = SurefootLevels()
-    trials = 10  # of each case, and judged over all of them together; benchmarks play more
+    trials = 8  # of each case, and judged over all of them together; benchmarks play more
     symmetric = False  # of equals the first comes first
 
     @property
@@ -38,7 +38,7 @@ class TestSuite(DesignSuite):
         return problem.but(noise=Noise("gaussian", 0.4 * problem.sigma)), scenario
 
     def simulated(self, name: str) -> Result:
-        return simulate(*case(name, budget=800), self.design, self.trials, seed=1)
+        return simulate(*case(name, budget=400), self.design, self.trials, seed=1)
 
 
 # Wagers
