@@ -33,6 +33,23 @@ UNTRACED = (
     "tests/test_play.py",
 )  # fmt: skip
 TRIALS = (
+    "tests/designs/", "tests/study/test_ahead.py", "tests/study/test_attacks.py", "tests/study/test_blocks.py",
+    "tests/study/test_cache.py", "tests/study/test_certificate.py", "tests/study/test_checker.py",
+    "tests/study/test_levels.py", "tests/study/test_readings.py::test_agree_", "tests/study/test_study.py",
+    "tests/study/test_trust.py", "tests/study/test_watch.py", "tests/test_catalogue", "tests/test_certified.py",
+    "tests/test_device.py", "tests/test_docs.py", "tests/test_store.py::test_a_killed", "tests/test_testing.py",
+    "tests/test_theory.py::test_char", "tests/test_theory.py::test_measured", "tests/test_theory.py::test_upper",
+    "tests/web/test_browser.py::test_many", "tests/web/test_browser.py::test_n", "tests/web/test_browser.py::test_typ",
+)  # fmt: skip
+TRACED = (
+    "tests/designs/test_attacks.py", "tests/designs/test_la", "tests/designs/test_levels_evidence.py",
+    "tests/designs/test_linear_", "tests/designs/test_monotonic.py", "tests/designs/test_monotonic_evidence.py",
+    "tests/designs/test_recommend.py", "tests/designs/test_surefoot.py", "tests/designs/test_unconstrained.py",
+    "tests/study/test_processes.py", "tests/study/test_replay.py", "tests/study/test_tutorial.py",
+    "tests/study/test_voids.py", "tests/test_architecture.py", "tests/test_bounds.py", "tests/test_examples.py",
+    "tests/test_play.py",
+)  # fmt: skip
+TRIALS = (
     "tests/designs/", "tests/study/test_checker.py", "tests/study/test_study.py", "tests/study/test_watch.py",
     "tests/test_catalogue", "tests/test_certified.py", "tests/test_docs.py", "tests/study/test_attacks.py",
     "tests/study/test_blocks.py", "tests/test_device.py", "tests/study/test_certificate.py",

@@ -104,7 +104,7 @@ def test_a_trial_that_once_stood_for_ever_ends_with_its_next_reading() -> None:
             ((0, 585, 166), (0, 1757, 244), (0, 2351, 81)),
         )
     )
-    known = {"n": n, "effect": effect, "harm": harm, "count": count, "total": total}
+    known: dict[str, Any] = {"n": n, "effect": effect, "harm": harm, "count": count, "total": total}
     state = replace(design.start(problem), pulls=np.array([48_313]), **known)
     one = np.array([[1, 0, 0]])
     after = design.tell(state, Cohort(1.0 * one, one, np.zeros((1, 3, 5))), Outcome(one, 0.0 * one, 0.0 * one))
