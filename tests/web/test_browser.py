@@ -301,6 +301,29 @@ def test_names_as_long_as_may_be(watch: Watch, many: Server) -> None:
     until(page, "document.documentElement.scrollWidth <= 390")  # once its styles are there
 
 
+def test_work_in_the_background(watch: Watch, many: Server) -> None:
+    page = log_in(many, watch.context(), "plans", "statistician")
+    page.goto(f"{many.url}/lab")
+    page.fill("[name=trials]", "20000")
+    page.check("[name='design safebai-linear']")
+    page.click("button:has-text('Simulate')")
+    page.wait_for_selector(".job progress")
+    page.click(".job >> text=Cancel")
+    page.wait_for_selector("#result >> text=cancelled")
+    page.uncheck("[name='design safebai-linear']")
+    page.fill("[name=trials]", "20")
+    page.click("button:has-text('Simulate')")
+    page.wait_for_selector("#result td:has-text('surefoot-linear')")
+    page.goto(f"{many.url}/study/running")
+    page.click("text=Work out the table")
+    page.wait_for_selector("#preview table.decide")
+    page.fill("[name=trials]", "20")
+    page.click("button:has-text('Forecast')")
+    page.wait_for_selector("#forecast td")
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2, "the meeting's paper"
+
+
 def test_many_thousand_readings(watch: Watch, tmp_path: Path) -> None:
     """Nothing is sent whole, and nothing takes long: every page is small, whatever stands behind it."""
     long_study(tmp_path / "big.db", "big", 5_000)
@@ -334,29 +357,6 @@ def test_many_thousand_readings(watch: Watch, tmp_path: Path) -> None:
         page.wait_for_selector(".facts dd:has-text('5,001')")
         page.close()
         assert len(sizes) >= 6 and max(sizes) < 150_000
-
-
-def test_work_in_the_background(watch: Watch, many: Server) -> None:
-    page = log_in(many, watch.context(), "plans", "statistician")
-    page.goto(f"{many.url}/lab")
-    page.fill("[name=trials]", "20000")
-    page.check("[name='design safebai-linear']")
-    page.click("button:has-text('Simulate')")
-    page.wait_for_selector(".job progress")
-    page.click(".job >> text=Cancel")
-    page.wait_for_selector("#result >> text=cancelled")
-    page.uncheck("[name='design safebai-linear']")
-    page.fill("[name=trials]", "20")
-    page.click("button:has-text('Simulate')")
-    page.wait_for_selector("#result td:has-text('surefoot-linear')")
-    page.goto(f"{many.url}/study/running")
-    page.click("text=Work out the table")
-    page.wait_for_selector("#preview table.decide")
-    page.fill("[name=trials]", "20")
-    page.click("button:has-text('Forecast')")
-    page.wait_for_selector("#forecast td")
-    pdf = page.pdf(prefer_css_page_size=True)
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2, "the meeting's paper"
 
 
 PAGES = (
