@@ -3,6 +3,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -52,6 +53,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(UNTRACED) or (item.get_closest_marker("slow") and item.nodeid.startswith(TRIALS)):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    os.environ.pop(TRACED, None)  # see below; a worker sets it anew
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A worker is traced by one tracer, not by three: those that began with its process and with its options would go
+    on wherever the last one pauses."""
+    cov: Any = session.config.pluginmanager.getplugin("_cov")
+    if "PYTEST_XDIST_WORKER" in os.environ and cov and cov.cov_controller:
+        cov.cov_controller.pause()
 
 
 @pytest.hookimpl(wrapper=True)
