@@ -1,7 +1,7 @@
 """What is about true of an arm, for Surefoot-Monotonic's policy; no proof rests on it.
 
 All pulls of an arm are remembered by dose. Harm and effect at a place are estimated by a line: every dose pulled tells
-of its slope, and of the mean the less the further off it is. Where the pulls at the place itself say something else
+of its slope and of the mean, the less the further off it is. Where the pulls at the place itself say something else
 than the others do, the others are believed that much less.
 
 Most of a simulation's time is spent here, so arms stand along the last axis, after their doses: sums over doses then go
@@ -24,8 +24,11 @@ RISE = 0.4  # of its Lipschitz constant: how fast harm is expected to rise befor
 BEND = 0.2  # of its slope: by how much a line is expected to be off, for each unit of distance
 ODD = 12.0  # squared errors by which other doses may say something else and still be believed; more where few pulls
 FEW = 8.0  # say so, twice as much for so many: one odd pull must not outvote millions beside it
+WIDTH = 10.0  # errors of a mean of all pulls: by so much harm changes where most of a slope is taken from. The more
+# pulls, the nearer by: curves bend, and the slope of lower doses would hold a leader back
 NEAR = 1.0  # pulls are near where harm can change by less than what is left to limit + slack
-DOSES, TOGETHER = 24, 0.1  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+DOSES, TOGETHER = 24, 0.02  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+LOCAL, LINE = 0.1, 0.3  # parts of the slack: where pulls are at a place, and a line is at least so wide
 TINY = 1e-300  # what is known of nothing
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
 
@@ -90,11 +93,12 @@ def remember(
     xp, n = array_namespace(known), floats(outcome.n)
     new = came.rows(xp.stack([n, n * cohort.dose, outcome.effect, outcome.harm], axis=-1))
     old, at, dose, arms = came.rows(known), came.rows(place), came.rows(cohort.dose), of_arms(p, known, came.index)
+    rise = came.rows(before.rise)
     now, found = [], []
     for part in blocks(dose):
         these = Arms(*(x[..., part] for x in arms))
         now.append(keep(p, old[part, ...], new[part, :], dose[part], these))
-        found.append(estimate(p, last(now[-1]), last(at[part, :]), these))
+        found.append(estimate(p, last(now[-1]), last(at[part, :]), last(rise[part, :]), these))
     fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
     guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])) for x, parts in fields))
     return came.put(known, xp.concat(now)), guess
@@ -104,8 +108,8 @@ def guess(p: Problem, known: Array, place: Array) -> Guess:
     """What is known of all arms."""
     xp, shape = array_namespace(known), place.shape[:2]
     every = xp.arange(shape[0] * shape[1], device=device(known))
-    flat = last(xp.reshape(known, (-1, DOSES, 4))), last(xp.reshape(place, (-1, 3)))
-    found = estimate(p, *flat, of_arms(p, known, every))
+    flat, arms = (last(xp.reshape(known, (-1, DOSES, 4))), last(xp.reshape(place, (-1, 3)))), of_arms(p, known, every)
+    found = estimate(p, *flat, xp.stack([arms.expected[1, :]] * 3), arms)
     return Guess(*(xp.reshape(first(x), (*shape, *x.shape[:-1])) for x in found))
 
 
@@ -146,22 +150,22 @@ def in_order(known: Array, which: Chosen, out: Array, to: Array) -> Array:
     return which.put(known, along(which.rows(known), j + down - up)) if which.count else known
 
 
-def estimate(p: Problem, known: Array, at: Array, arms: Arms) -> tuple[Array, ...]:
+def estimate(p: Problem, known: Array, at: Array, rise: Array, arms: Arms) -> tuple[Array, ...]:
     """The fields of a Guess, from (DOSES, 4, arms) and places (3, arms); arms come last in them, too."""
     xp, doses = array_namespace(known), by_dose(p, known)
     # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back, and no more
     # than half the way to where it cannot be. Each is from a level where there are any: all between two is made up
     low, high = crosses(p, doses, arms)
     here, on_levels = arms.level(at[CROSS, :]), arms.levels.shape[0] > 0
-    found = [at_place(p, doses, place, arms) for place in (at[HIGH, :], at[LOW, :])]
+    found = [at_place(p, doses, at[which, :], rise[which, :], arms) for which in (HIGH, LOW)]
 
     def step(place: Array) -> Array:
-        mean, _, slope = lines(p, seen_from(p, doses, place, arms), doses, arms, slice(1, 2))
+        mean, _, slope = lines(p, seen_from(p, doses, place, rise[CROSS, :], arms), doses, arms, slice(1, 2))
         return crossing(p, place, mean[0, :], slope[0, :], arms)
 
     one = arms.level(clip(step(here), low, high))
     known_at = here if on_levels else one
-    found.append(at_place(p, doses, known_at, arms))
+    found.append(at_place(p, doses, known_at, rise[CROSS, :], arms))
     mean, _, slope, _ = found[CROSS]
     two = step(one) if on_levels else crossing(p, one, mean[1, :], slope[1, :], arms)
     turns = (one - here) * (two - one) < 0
@@ -235,21 +239,23 @@ class Seen(NamedTuple):
     few: Array  # (arms,): squared errors by which other doses may be off
 
 
-def seen_from(p: Problem, doses: Doses, at: Array, arms: Arms) -> Seen:
+def seen_from(p: Problem, doses: Doses, at: Array, rise: Array, arms: Arms) -> Seen:
     xp, slack, n = array_namespace(at), p.ceiling - p.limit, doses.n
     off, firm = doses.dose - at, (2 * slack / arms.lipschitz) ** 2
     square = off * off
-    w = n / (1 + square / firm)
+    narrow = (WIDTH * p.noises[1].scale / rise) ** 2 / xp.maximum(xp.sum(n, axis=0), 1.0)
+    narrow = xp.maximum(narrow, (LINE * slack / arms.lipschitz) ** 2)
+    w = n / (1 + square / xp.minimum(firm, narrow))
     lever = off - xp.sum(w * off, axis=0) / xp.maximum(xp.sum(w, axis=0), 1e-9)
-    local = floats(xp.abs(off) <= TOGETHER * slack / arms.lipschitz)
+    local = floats(xp.abs(off) <= LOCAL * slack / arms.lipschitz)
     few = ODD * (1 + FEW / xp.maximum(xp.sum(local * n, axis=0), 1.0))
     w = w * lever
     return Seen(off, square, local, 1 - local, w, xp.sum(w * lever, axis=0) + firm, firm, few)
 
 
-def at_place(p: Problem, doses: Doses, at: Array, arms: Arms) -> tuple[Array, Array, Array, Array]:
+def at_place(p: Problem, doses: Doses, at: Array, rise: Array, arms: Arms) -> tuple[Array, Array, Array, Array]:
     """Mean, error and slope of both readings, (2, arms), and how many pulls are near."""
-    xp, slack, K, seen = array_namespace(at), p.ceiling - p.limit, arms.lipschitz, seen_from(p, doses, at, arms)
+    xp, slack, K, seen = array_namespace(at), p.ceiling - p.limit, arms.lipschitz, seen_from(p, doses, at, rise, arms)
     mean, error, slope = lines(p, seen, doses, arms)
     left = NEAR * xp.maximum(p.ceiling - mean[1, :], 0.25 * slack)
     count = xp.sum(doses.n * xp.exp(xp.abs(seen.off) * (-K / left)), axis=0)
