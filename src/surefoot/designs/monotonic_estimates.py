@@ -267,7 +267,8 @@ def lines(p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice
     arms)."""
     xp, y = array_namespace(seen.off), doses.mean[which, ...]
     slope = (xp.sum(seen.weight * y, axis=1) + seen.firm * arms.expected[which, :]) / seen.lever
-    slope = clip(slope, arms.least[which, :], arms.most[which, :])
+    scales = like(slope, [[noise.scale] for noise in p.noises])[which, :]
+    slope = clip(slope, xp.minimum(arms.least[which, :], scales / xp.sqrt(seen.lever)), arms.most[which, :])
     sure = 1 / (doses.var[which, ...] + ((BEND * slope) ** 2)[:, None, :] * seen.square)
     there = (y - slope[:, None, :] * seen.off) * sure
     own, rest = (xp.maximum(xp.sum(sure * x, axis=1), TINY) for x in (seen.local, seen.far))
