@@ -85,17 +85,14 @@ def test_simulate_overrides(run: Any) -> None:
 
 
 def test_simulate_prints(run: Any) -> None:
-    table = run("simulate", "paper-drug", "--arms", "2", "--trials", "2")
+    two = "simulate", "paper-drug", "--arms", "2", "--trials", "2", "--budget", "60"
+    table = run(*two)
     assert table.code == 0
     assert "pulls, mean" in table.out
-    outside = run("simulate", "drift", "--trials", "1").out
+    outside = run("simulate", "drift", "--trials", "1", "--budget", "60").out
     assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
-    assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "markdown").out.startswith(
-        "| | paper-drug, "
-    )
-    assert run("simulate", "paper-drug", "--arms", "2", "--trials", "2", "--format", "csv").out.startswith(
-        "scenario,design,label,arms,"
-    )
+    assert run(*two, "--format", "markdown").out.startswith("| | paper-drug, ")
+    assert run(*two, "--format", "csv").out.startswith("scenario,design,label,arms,")
 
 
 def test_a_file(run: Any, tmp_path: Path) -> None:
@@ -122,11 +119,11 @@ def test_compare(run: Any) -> None:
 def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "set.toml"
     path.write_text(SET, encoding="utf-8")
-    command = "compare", str(path), "--designs", "surefoot-levels,boin", "--budgets", "20,40", "--trials", "2"
+    command = "compare", str(path), "--designs", "surefoot-levels,boin", "--budgets", "9,18", "--trials", "2"
     found = run(*command, "--json").json["scenarios"]
     assert [part["scenario"] for part in found] == ["A is better", "B is better"]
     assert [(row["design"], row["budget"]) for row in found[0]["designs"]] == [
-        (name, most) for name in ("surefoot-levels", "boin") for most in (20, 40)
+        (name, most) for name in ("surefoot-levels", "boin") for most in (9, 18)
     ]
     assert len(run(*command, "--format", "csv").out.splitlines()) == 9
     shown = run(*command, "--format", "markdown").out.splitlines()

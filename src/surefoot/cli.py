@@ -167,6 +167,12 @@ def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dic
         print(to_markdown(tables) if form is Format.markdown else to_csv(tables), end="")
 
 
+def _there(path: Path, what: str = "report") -> None:
+    """Said before the work, which may take minutes."""
+    if not path.parent.is_dir():
+        raise SurefootError(f"cannot write the {what} to {path}: there is no folder {path.parent}")
+
+
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
@@ -247,6 +253,7 @@ def plan(
     from .plan import Plan, to_html
     from .plan import to_markdown as markdown
 
+    _there(out)
     problems = _set(scenario, None, None, delta=delta, slack=slack, limit=limit, tolerance=tolerance)
     problem = problems[0][0]
     if any(p != problem for p, _ in problems):
@@ -316,6 +323,8 @@ def check(
     else:
         chosen = [kind() for kind in DESIGNS.values()]
         chosen += [make(kind.on, policy=name) for name, kind in POLICIES.items()]
+    if markdown:
+        _there(markdown)
     from . import check as checking
 
     with going_on(out):
@@ -515,6 +524,7 @@ def demo(
     The study is a real one with simulated subjects, kept in a file that `surefoot study` reads."""
     from .demo import introduce, tell
 
+    _there(out, "picture")
     problem, truth = case("paper-drug", 3)
     design = make(default(problem.shape))
     study = _live(problem, truth, design, db, seed)

@@ -120,15 +120,22 @@ def summary(plan: Plan) -> Iterator[Block]:
         rows.append([f"{most:,}" if most else "the end", *map(span, shares)])
     yield Block("text", f"What {plan.designs[0].label} would come to, from the least to the most over the scenarios:")
     yield Block("table", rows=rows)
+    yield Block(
+        "text",
+        (_to_a_name(plan, mine) if plan.designs[0].guarantee else "")
+        + "There is no rule for futility: where no arm has an effect one is recommended all the same. A control, as an "
+        "arm with one dose, shows whether any is better than it.",
+    )
+
+
+def _to_a_name(plan: Plan, mine: Sequence[Characteristics]) -> str:
+    """Of a design that names an arm as soon as that is proved; one without a proof takes what there is."""
     ends = [t for t in mine if t.numbers["budget"] is None]
     ends = ends or [plan.played(t.result.scenario, plan.designs[0], LONGEST, FEW) for t in mine[:: len(plan.budgets)]]
     about = ", ".join(f"{t.numbers['scenario']} {t.numbers['pulls']['mean']:,.0f}" for t in ends)
-    yield Block(
-        "text",
+    return (
         f"To a name it takes, about: {about} subjects. A study whose budget is spent before that names no arm: its "
         "answer is the recommendation, with the error probability that the data support and no promise about its dose. "
-        "There is no rule for futility: where no arm has an effect one is recommended all the same. A control, as an "
-        "arm with one dose, shows whether any is better than it.",
     )
 
 

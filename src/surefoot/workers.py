@@ -115,7 +115,7 @@ class Local(Workers):
                     process.terminate()
                 one.executor.shutdown(wait=False, cancel_futures=True)
                 if watcher is not None:  # Python would wake it at its end, when its pipe may be closed
-                    watcher.join(0.5)
+                    watcher.join(5.0)
         self.folder.cleanup()
 
 

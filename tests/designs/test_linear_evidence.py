@@ -40,7 +40,7 @@ class TestAnyPolicyConforms(DesignSuite):
 
     def simulated(self, name: str) -> Result:
         arms = 8 if name == "hundred-arms" else None
-        return simulate(*case(name, arms, budget=500), self.design, self.trials, seed=1)
+        return simulate(*case(name, arms, budget=250), self.design, self.trials, seed=1)
 
 
 def close(gap: float, **changes: Any) -> tuple[Problem, Scenario]:

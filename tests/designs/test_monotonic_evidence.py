@@ -320,7 +320,7 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
     most = np.full((6, trials), -np.inf)
     rng, state = np.random.default_rng(8), design.start(problem, trials)
     row = np.arange(trials)
-    for _ in range(50):
+    for _ in range(35):
         cohort = design.ask(state, rng.random((trials, design.draws)))
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))

@@ -40,7 +40,7 @@ def two(ratio: float = 0.95, **changes: Any) -> tuple[Problem, Scenario]:
     return problem.but(**changes), Scenario((Linear(1.0), Linear(0.8 * ratio)), (Linear(1.0), Linear(0.8)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(strategies.linear(), st.integers(0, 2**32))
 def test_ends_whatever_comes_back(made: strategies.Case, seed: int) -> None:
     problem = made[0].but(budget=min(made[0].budget, 1000))
@@ -126,11 +126,10 @@ def binary(ratio: float, limit: float, **changes: Any) -> tuple[Problem, Scenari
     return problem.but(**changes), Scenario((Linear(0.9), Linear(0.9 * ratio)), (Linear(limit), Linear(limit * 1.2)))
 
 
-@pytest.mark.parametrize("limit", [0.02, 0.3, 0.6])
-def test_binary_readings(limit: float) -> None:
+def test_binary_readings() -> None:
     """Values near each other, harms from rare to frequent; a budget ends those that would go on for long."""
     results = []
-    for correlation in (-1.0, 0.0, 1.0):
+    for limit, correlation in ((0.02, 0.0), (0.02, 1.0), (0.3, -1.0), (0.3, 1.0), (0.6, 0.0)):
         problem, scenario = binary(1.1, limit, budget=4000, signals="any" if correlation else "independent")
         tied = Scenario(scenario.effect, scenario.harm, correlation=correlation)
         results.append(simulate(problem, tied, DESIGN, 70, seed=20))
@@ -173,11 +172,11 @@ def test_levels_are_what_a_value_is_judged_by(signals: str) -> None:
     assert np.isin(unsafe, LEVELS).all() and np.mean(unsafe[:, 1] == 0.5) > 0.9
 
 
-@pytest.mark.parametrize("signals", ["independent", "any"])
-def test_levels_of_nearly_equal_value(signals: str) -> None:
+def test_levels_of_nearly_equal_value() -> None:
     """Where being wrong is easiest: by levels next to the limit, on either side, and by effects."""
-    results = []
-    for k, (theta, mu, tolerance) in enumerate([(1.98, 1.05, None), (1.98, 1.98, 0.005), (0.98, 1.0, None)]):
+    results, both = [], ("independent", "any")
+    near = (1.98, 1.05, None, "independent"), (1.98, 1.98, 0.005, "any"), *((0.98, 1.0, None, x) for x in both)
+    for k, (theta, mu, tolerance, signals) in enumerate(near):
         problem, scenario = stepped(theta, mu, signals=signals, budget=1000, tolerance=tolerance)
         results.append(simulate(problem, scenario, DESIGN, 70, seed=18 + k))
     kept(results, 0.1, 20)

@@ -65,8 +65,8 @@ def test_the_proven_threshold_errs_at_most_delta(noise: Noise) -> None:
     arms = tuple(Arm(f"arm {i}", 1.0, 1.0, levels=(1.0,)) for i in range(3))
     problem = Problem(arms, 2.0, "linear", noise, delta=0.5)
     scenario = Scenario((Linear(0.5), Linear(0.4), Linear(0.35)), (Linear(0.1),) * 3)
-    ran = simulate(problem, scenario, make("track-and-stop", growth=0.1), 400, progress=False)
-    assert ran.wrong.sum() <= failures_allowed(400, 0.5)
+    ran = simulate(problem, scenario, make("track-and-stop", growth=0.1), 150, progress=False)
+    assert ran.wrong.sum() <= failures_allowed(150, 0.5)
 
 
 def test_options() -> None:

@@ -7,6 +7,8 @@ from surefoot.designs.unconstrained import Unconstrained
 from surefoot.simulate import Result
 from surefoot.testing import DesignSuite, failures_allowed
 
+from . import small
+
 
 class Linear(Unconstrained):
     """Claims what it does not keep."""
@@ -22,6 +24,7 @@ class Monotonic(Linear):
 class TestLinear(DesignSuite):
     design = Linear()
     trials = 100
+    small = property(lambda self: small.linear())
 
     def test_refuses_the_other_shape(self) -> None:
         """It takes both."""
@@ -40,6 +43,7 @@ class TestLinear(DesignSuite):
 
 class TestMonotonic(TestLinear):
     design = Monotonic()
+    small = property(lambda self: small.drug())
 
 
 @pytest.mark.parametrize("name", [n for n, it in CASES.items() if it.claim and case(n)[0].shape != "levels"])
@@ -49,7 +53,7 @@ def test_its_answers_are_right_and_its_pulls_are_flagged(name: str) -> None:
         with pytest.raises(SurefootError, match="largest dose"):
             Unconstrained().start(problem)
         return
-    result = simulate(problem.but(budget=10**7), scenario, Unconstrained(), 20, progress=False)
-    assert result.wrong.sum() <= failures_allowed(20, problem.delta, len(CASES))
+    result = simulate(problem.but(budget=10**5), scenario, Unconstrained(), 10, progress=False)
+    assert result.wrong.sum() <= failures_allowed(10, problem.delta, len(CASES))
     over = scenario.harms(problem.largest) > problem.ceiling * (1 + 1e-9)
     assert np.all(result.unsafe == over.any())

@@ -68,13 +68,13 @@ def test_the_same_study_in_other_units(name: str, noise: str) -> None:
     if noise == "guess":
         if name.startswith("safebai"):
             return
-        problem = problem.but(noise=Noise("gaussian-guess", problem.sigma), budget=1000)
+        problem = problem.but(noise=Noise("gaussian-guess", problem.sigma), budget=300)
     if noise == "bounded":
-        problem = problem.but(noise=Bounded(0, 2), budget=1000)
+        problem = problem.but(noise=Bounded(0, 2), budget=300)
     found = []
     for p, truth in ((problem, scenario), other(problem, scenario)):
         design = make(name)
-        result = simulate(p, truth, design, trials=32, seed=5)
+        result = simulate(p, truth, design, trials=10, seed=5)
         found.append(np.stack([result.pulls, result.rounds, result.winner, result.ending]))
     np.testing.assert_array_equal(found[0], found[1])
 

@@ -40,7 +40,7 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = Study.create(tmp_path / "s.db", "s", problem(), seed=1)
     ids = [a.id for a in study.ask()]
     told = refused = 0
-    for _ in range(1500):
+    for _ in range(800):
         method = rng.choice([m for m in METHODS if m != "stop"])
         names = METHODS[method]
         values = {n: rng.choice(ids) if n == "id" and rng.random() < 0.5 else rng.choice(ODD) for n in names}
@@ -51,8 +51,8 @@ def test_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         except SurefootError:
             refused += 1
             assert study.log()[-1].seq == before, (method, values)
-    assert told > 20 and refused > 600
-    for _ in range(300):
+    assert told > 10 and refused > 300
+    for _ in range(200):
         names = ("name", "problem", "design", "actor", "seed", "watch_level", "watch", "plausible", "lift")
         changed: Any = {"name": "n", "problem": problem()} | {rng.choice(names): rng.choice(ODD)}
         try:

@@ -203,7 +203,7 @@ def fresh(server: str) -> str:
 
 
 def test_on_sqlite() -> None:
-    run_state_machine_as_test(Life, settings=settings(max_examples=12, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Life, settings=settings(max_examples=8, stateful_step_count=25, deadline=None))
 
 
 def test_on_postgres(postgres: str) -> None:

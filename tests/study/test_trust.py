@@ -66,7 +66,7 @@ def together(*works: Any) -> list[BaseException]:
 
 class TestThreads:
     def test_writers_and_readers_share_one_study(self, url: str) -> None:
-        p = problem(sigma=0.35)
+        p = problem(sigma=0.35).but(budget=60)
         study, people = Study.create(url, "s", p, seed=11, watch="warn"), subjects(p)
 
         def write(k: int) -> None:

@@ -39,5 +39,12 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
+def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of their own are traced where they are what is tested: it takes them half as long again."""
+    if request.node.name not in ("test_work_in_the_background", "test_jobs_have_limits"):
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
+@pytest.fixture
 def db(tmp_path: Path) -> Path:
     return tmp_path / "studies.db"

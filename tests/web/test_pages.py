@@ -21,11 +21,12 @@ from surefoot.web.charts import Axes, number, ticks
 from surefoot.web.hub import name_of, path_of
 from surefoot.web.jobs import Jobs
 from surefoot.web.lab_work import START, report
-from surefoot.web.work import as_read
+from surefoot.web.work import WORK, as_read
 
 from .server import Server, play, serving, token
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("jobs")
 
 
 def robot(server: Server, name: str = "robot", role: str = "statistician", site: str | None = None) -> str:
@@ -51,7 +52,7 @@ def loop(study: Any, problem: Any, truth: Any) -> None:
 
 
 def test_the_same_loop_on_a_file_and_on_a_server(tmp_path: Path) -> None:
-    problem, truth = case("paper-linear", 3, budget=60)
+    problem, truth = case("paper-linear", 3, budget=40)
     own = Study.create(tmp_path / "own.db", "it/1", problem, seed=4, actor="x")
     loop(own, problem, truth)
     with (
@@ -132,6 +133,26 @@ def test_jobs_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not any(job.live for job in jobs.jobs.values())
 
 
+def test_what_jobs_look_up(tmp_path: Path) -> None:
+    """The work of a job, here, on a study of a few cohorts."""
+    db = tmp_path / "x.db"
+    study = play(db, "one", "paper-linear", 3, most=2)
+
+    def done(kind: str, **asked: Any) -> Any:
+        return WORK[kind](lambda *_: None, url=f"sqlite:///{db}", study="one", **asked)
+
+    first = study.readings()[0]["id"]
+    words = {"command": "correct", "actor": "ann", "arguments": {"id": first, "harm": 9.0, "reason": "typed wrongly"}}
+    assert done("look", **words)["arms"] and done("verify")["ok"] and first in done("readings")
+    text = f"id,effect,harm\n{study.ask()[0].id},0.1,0.1"
+    assert done("look", command="tell_many", actor="ann", arguments={"text": text})["standing"] == ["running"] * 2
+    assert "<html" in done("certificate")["html"] and done("preview")["rows"]
+    assert done("forecast", trials=2)["forecasts"][0]["trials"] == 2
+    with pytest.raises(SurefootError, match="1 to 20,000 trials"):
+        done("forecast", trials=0)
+    assert len(study.log()) == len(Study.open(db, "one").log())
+
+
 def test_what_the_lab_simulates() -> None:
     """The work of a job, here: what is written into the page, and what is refused."""
     said: list[float] = []
@@ -149,7 +170,7 @@ def test_few_points_of_many_doses_and_what_has_changed_since(tmp_path: Path) -> 
     few = grouped(rows)
     assert len(few) == 8 and sum(row["n"] for row in few) == sum(row["n"] for row in rows)
     assert all(abs(row["harm"] - row["dose"]) < 1e-9 for row in few) and grouped(rows[:8]) == rows[:8]
-    view = play(tmp_path / "x.db", "x", "paper-linear", 2).view
+    view = play(tmp_path / "x.db", "x", "paper-linear", 2, most=8).view
     assert since(view, view.seq) == []
     changed = {row["arm"]: row["changes"] for row in since(view, 1)}
     assert "→" in changed["arm 2"][0] and "safe dose 0.1 → " in changed["arm 1"][0], changed

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from ..designs.base import STANDINGS, STOPPED
 from ..designs.recommend import interval
@@ -233,6 +232,8 @@ def _assumptions(view: View) -> list[str]:
 
 def _pulls(view: View) -> list[dict[str, Any]]:
     """What was read at every dose, with 95% intervals of that dose alone, and whether it seems to be safe."""
+    from scipy.optimize import isotonic_regression  # as long to import as all the rest
+
     sums: dict[tuple[int, float], list[float]] = {}
     for given in view.cohorts:
         for at, came in sorted((given.came if given.closed else view.sums(given)).items()):

@@ -173,10 +173,12 @@ def main() -> None:
         print(json.dumps(plain(said), allow_nan=False), file=out, flush=True)
 
     try:
-        from . import lab_work
-
         kind = asked.pop("kind")
-        answer(result=(WORK | lab_work.WORK)[kind](lambda part, words: answer(progress=part, words=words), **asked))
+        if kind not in WORK:
+            from .lab_work import WORK as MORE
+
+            WORK.update(MORE)
+        answer(result=WORK[kind](lambda part, words: answer(progress=part, words=words), **asked))
     except SurefootError as error:
         answer(error=str(error))
     except MemoryError:
