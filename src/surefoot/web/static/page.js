@@ -16,6 +16,12 @@
     if (link && first.dataset.demo !== undefined) first.requestSubmit();
   }
 
+  // What was typed into the lab before these scripts were here is heard now.
+  document.addEventListener("DOMContentLoaded", () => {
+    const early = $("#lab-text").filter((field) => field.value !== field.defaultValue);
+    early.forEach((field) => field.dispatchEvent(new Event("input", { bubbles: true })));
+  });
+
   // What was typed is kept until it was told, whatever happens to the page or the connection.
   const slot = (form) => "typed " + location.pathname + " " + form.dataset.keep;
   function keep(form) {
