@@ -141,7 +141,7 @@ def test_changes_and_errors() -> None:
     for arms in (1, 2.5, True):
         with pytest.raises(SurefootError, match=f"arms must be a whole number of at least 2; got {arms}"):
             case("paper-drug", arms)  # type: ignore[arg-type]
-    with pytest.raises(SurefootError, match="slack is for the monotonic shape"):
+    with pytest.raises(SurefootError, match="slack is for monotonic and levels"):
         case("paper-linear", slack=0.2)
 
 

@@ -272,7 +272,10 @@ def test_demo_leaves_other_files_alone(run: Any, tmp_path: Path) -> None:
         ),
         ("simulate paper-drug --delta 2", "delta must be between 0 and 1, both excluded; got 2.0"),
         ("simulate paper-drug --delta nan", "delta must be finite; got nan"),
-        ("simulate paper-linear --slack 0.1", "slack is for the monotonic shape; leave it out here; got 0.1"),
+        (
+            "simulate paper-linear --slack 0.1",
+            "slack is for monotonic and levels; leave it out here; got 0.1",
+        ),
         ("simulate paper-drug --trials 0", "trials must be a whole number of at least 1; got 0"),
         ("simulate paper-drug --seed -1", "seed must be a whole number of at least 0; got -1"),
         ("simulate paper-drug --arms 1", "arms must be a whole number of at least 2; got 1"),

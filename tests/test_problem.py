@@ -50,7 +50,7 @@ INF, NAN = math.inf, math.nan
         ({"delta": 1e-320}, "delta must be of a size between 1e-50 and 1e+50; got 9.99989e-321"),
         ({"shape": "liner"}, "shape must be one of linear, monotonic, levels; got 'liner' (did you mean 'linear'?)"),
         ({"signals": "none"}, "signals must be one of any, independent; got 'none'"),
-        ({"slack": 0.1}, "slack is for the monotonic shape; leave it out here; got 0.1"),
+        ({"slack": 0.1}, "slack is for monotonic and levels; leave it out here; got 0.1"),
         ({"tolerance": 0}, "tolerance must be finite and above 0; got 0"),
         ({"refine": -1}, "refine must be finite and above 0; got -1"),
         ({"budget": 0}, "budget must be finite and at least 1; got 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
@@ -76,12 +77,15 @@ def _word(text: str) -> str:
 def _curve(key: str, shape: str, a: Mapping[str, str], k: int, levels: int) -> str:
     """Something that fits: harm at the limit two thirds of the way, the first arm the best."""
     top = float(a["limit"]) if key == "harm" else (0.6 if k == 0 else 0.3)
+    most = 0.95 if a[key].strip() == "yes-no" else math.inf
     if shape == "levels":
         values = [round(top * (j + 1) / (0.7 * levels), 3) for j in range(levels)]
-        return f'{{ curve = "table", value = [{", ".join(str(min(x, 0.95)) for x in values)}] }}'
+        return f'{{ curve = "table", value = [{", ".join(str(min(x, most)) for x in values)}] }}'
     low, high = float(a["start"]), float(a["max"])
     at = low + 0.66 * (high - low)
     if shape == "linear":
-        return f'{{ curve = "linear", slope = {top / at:.4g} }}'
-    value = f"[0.0, {top:g}, {min(1.5 * top, 0.95):.4g}]"
+        return f'{{ curve = "linear", slope = {min(top / at, most / high):.4g} }}'
+    steep = float(a["lipschitz"]) if key == "harm" else math.inf
+    there = min(top, steep * (at - low))
+    value = f"[0.0, {there:.4g}, {min(1.5 * top, max(most, there), there + steep * (high - at)):.4g}]"
     return f'{{ curve = "table", dose = [{low:g}, {at:.4g}, {high:g}], value = {value} }}'

@@ -218,7 +218,7 @@ class Problem:
             raise SurefootError(f"budget must be a whole number of pulls, at most 10^12; got {self.budget!r}")
         put(self, "budget", int(budget))
         if linear and self.slack is not None:
-            raise SurefootError(f"slack is for the monotonic shape; leave it out here; got {self.slack!r}")
+            raise SurefootError(f"slack is for monotonic and levels; leave it out here; got {self.slack!r}")
         if not linear:
             if self.slack is None:
                 need = "one of 0 or more" if self.shape == "levels" else "one above 0"

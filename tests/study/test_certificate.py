@@ -52,7 +52,8 @@ def test_says_what_happened(study: Study) -> None:
     assert sum(row["pulls"] for row in c["pulls"]) == study.status()["readings"]
     assert {a["standing"] for a in c["arms"]} == {"winner", "refuted"}
     for a in c["arms"]:
-        assert a["effect_there"]["lower"] <= a["effect_there"]["estimate"]
+        low = a["effect_there"]["lower"]  # of the effect there, which may be far below the value
+        assert low is None or low <= a["effect_there"]["estimate"]
     assert c["watches"]["level"] == 0.01 and {"surefoot", "numpy", "python"} <= c["versions"].keys()
     json.loads(study.certificate().to_json())
 

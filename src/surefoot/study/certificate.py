@@ -48,8 +48,8 @@ def _content(view: View) -> dict[str, Any]:
     end = view.concluded or {}
     winner = -1 if end.get("winner") is None else int(end["winner"])
     low, high = verdict.effect_lower, verdict.effect_upper
-    if low is None:  # the effect there is at most the value, and the design's lower bound on the value is one on it
-        low, high = verdict.lower, verdict.upper
+    if high is None:  # the effect at a safe dose is at most the value
+        high = verdict.upper
     ending = end.get("ending", "running")
     arms, given = [], _pulls(view)
     seen = {(row["arm"], row["dose"]): row["mean_effect"] for row in given}
@@ -66,7 +66,7 @@ def _content(view: View) -> dict[str, Any]:
                 "safe_is": None if safe is None else arm.safe_is(top),
                 "effect_there": {
                     "estimate": seen.get((arm.name, safe)) if p.shape == "levels" else estimate,
-                    "lower": _n(low[0, i]),
+                    "lower": None if low is None else _n(low[0, i]),
                     "upper": _n(high[0, i]),
                 },
             }

@@ -98,7 +98,10 @@ class Study(Live):
         distinct("the studies", [name, *(other for other in study.journal.names() if other != name)])
         with study._writing() as add:
             if study._view.seq:
-                raise SurefootError(f"there is a study {name!r} in {study.journal.shown} already: choose another name")
+                raise SurefootError(
+                    f"there is a study {name!r} in {study.journal.shown} already: go on with it by Study.open "
+                    f"(`surefoot study ask`), or choose another name"
+                )
             add("created", first | {"versions": versions()})
             follows = study._view.follow()
             if follows is None or follows[0] != "opened":
