@@ -175,6 +175,10 @@ def test_a_new_file_a_schema_and_a_key(run: Any, tmp_path: Path) -> None:
     assert "Next: surefoot advise" in run("new", str(file), "--shape", "monotonic", "--arms", "a, b").out
     assert run("simulate", str(file), "--trials", "1", "--budget", "50", "--json").json["arms"] == 2
     assert "is there already" in run("new", str(file), "--shape", "linear").err
+    for shape, limit in (("monotonic", "1.5"), ("linear", "0.9"), ("levels", "2")):  # also of what is no share
+        harm = "yes-no" if limit == "0.9" else "0.1"
+        made = run("new", str(file), "--shape", shape, "--limit", limit, "--harm", harm, "--force")
+        assert "Wrote" in made.out and "outside" not in run("simulate", str(file), "--trials", "1", "--budget", "9").out
     assert "cannot write" in run("new", str(tmp_path / "no" / "new.toml")).err
     assert "--instance is for the random families" in run("simulate", str(file), "--instance", "1").err
     assert "arms" in run("schema").json["properties"]

@@ -94,6 +94,28 @@ def test_a_block_is_the_same_evidence_as_its_readings_told_singly(tmp_path: Path
         blocks.ask(blocks=False)
 
 
+def test_no_block_goes_beyond_the_budget_unsaid(tmp_path: Path) -> None:
+    asked, _ = problem(Noise("gaussian", 0.3))
+    study = created(tmp_path / "a.db", asked.but(budget=30), blocks=True)
+    a, b = study.ask()
+    study.tell(a.id, n=20, effect=10.0, harm=4.0)
+    with pytest.raises(SurefootError, match="11 subjects, where 5 were asked for and the budget has 10 left"):
+        study.tell(b.id, n=11, effect=5.0, harm=2.0)
+    study.tell(b.id, n=11, effect=5.0, harm=2.0, confirm="they came all at once")
+    with pytest.raises(SurefootError, match="200 subjects, where 5 were asked for"):
+        study.correct(a.id, n=200, effect=100.0, harm=40.0, reason="counted again")
+    certificate = study.certificate().content
+    assert [d["what"] for d in certificate["deviations"]] == [
+        f"{n} subjects were told as a block of 5" for n in (20, 11)
+    ]
+    assert not any(arm["certified"] or arm["open"] for arm in study.status()["arms"])
+    other = created(tmp_path / "b.db", asked, blocks=True)
+    other.stop("enough")
+    words = other.certificate().content["concluded"]["words"]
+    assert "stopped before the design had ended (enough). Best supported: " in words
+    assert not any(arm["certified"] or arm["open"] for arm in other.status()["arms"])
+
+
 def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
     asked, _ = problem(Noise("gaussian-guess", 0.3))
     study = created(tmp_path / "a.db", asked, blocks=True)

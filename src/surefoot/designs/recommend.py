@@ -60,9 +60,9 @@ class Recommendation:
     harm_interval: tuple[Array, Array]
     claims: Array  # (trials, arms): the p of "this arm is best"; an arm that is stopped has none left
 
-    def words(self, problem: Problem, level: float = 0.1, trial: int = 0) -> str:
-        """The recommendation in three sentences, for arms excluded at this level."""
-        best = int(self.arm[trial])
+    def words(self, problem: Problem, level: float | None = None, trial: int = 0) -> str:
+        """The recommendation in three sentences, for arms excluded at this level, by default delta."""
+        best, level = int(self.arm[trial]), problem.delta if level is None else level
         arm, dose, safe = problem.arms[best], float(self.dose[trial]), float(self.safe[trial])
         sure = "an estimate" + ", over the limit about as often as not" * (problem.shape != "levels")
         sure += "" if math.isnan(safe) else f"; {arm.sure(safe)}"
@@ -76,7 +76,8 @@ class Recommendation:
                     name if not level < p < 1 else f"{name} (p = {p:.2g})"
                 )
         left += [f"{_listed(mute)} (no evidence yet)"] if mute else []
-        said = f"The data exclude {_listed(out)} at the {level:.0%} level" if out else "The data exclude no other arm"
+        said = f"{_listed(out)} at the {100 * level:g}% level" if out else "no other arm"
+        said = f"The data exclude {said}"
         said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""
         likely = float(self.chance[trial])  # it rests on the estimates alone, so it is never said to be certain
         likely_text = "above 0.99" if likely > 0.99 else f"{likely:.2g}"

@@ -145,7 +145,8 @@ def _words(view: View, ending: str, winner: int) -> str:
             "all-stopped": "No arm is named: every arm was stopped, its start dose having looked unsafe.",
         }.get(ending, doubt)
     if view.stopped:
-        return f"No arm is named: the study was stopped before the design had ended ({view.stopped.reason})."
+        stopped = f"No arm is named: the study was stopped before the design had ended ({view.stopped.reason}). "
+        return stopped + view.design.recommendation(view.state).words(p)
     return f"No arm is named yet: the study is {view.standing}. This is an interim statement, not a conclusion."
 
 
@@ -293,6 +294,7 @@ def _deviations(view: View) -> list[dict[str, Any]]:
     not the ones assigned."""
     found = []
     corrected = any(e.kind in ("corrected", "closed") for e in view.notes)
+    beyond = sum(row["pulls"] for row in _pulls(view)) > view.problem.budget
     for given, theorem in view.replay():
         if given is None:
             continue
@@ -301,7 +303,8 @@ def _deviations(view: View) -> list[dict[str, Any]]:
                 said = f"not certified by the corrected evidence: {no}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
         for subject, arm in given.subjects() if given.blocks else ():
-            if (came := view.reading(subject).get("n", 0)) > MANY * given.n[arm]:
+            came = view.reading(subject).get("n", 0)
+            if came > (1 if beyond else MANY) * given.n[arm]:
                 said = f"{came:,} subjects were told as a block of {given.n[arm]:,}"
                 found.append(_deviation(view, given.number, arm, given.dose[arm], said))
         for subject, arm in given.subjects():

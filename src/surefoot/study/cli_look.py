@@ -49,7 +49,7 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     if found["holds"]:
         say_standing(it.view)
-        when = "if it had to end now" if found["ending"] == "running" else "at its end"
+        when = "at its end" if found["standing"] in ("ended", "stopped") else "if it had to end now"
         paragraph(f"{when}: {found['recommendation']}")
     row = grid("arm", "standing", "safe (* declared)", "may be given", "pulls", "open, at", "value")
     blocks = found["holds"] and bool(it.view.setup.get("blocks"))

@@ -37,11 +37,8 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
                 f"{id}: {key} was told as {_as_told(view, subject, key, was)} before; "
                 f"got {_as_told(view, subject, key, value)}: if that was wrong, use correct"
             )
-    if given.blocks and not confirmed and (asked := given.n[given.arm(subject)]) * MANY < new.get("n", 0):
-        raise SurefootError(
-            f"{id}: {new['n']:,} subjects, where {asked:,} were asked for: if it is true all the same, confirm it with "
-            f"a reason"
-        )
+    if given.blocks and not confirmed:
+        _check_size(view, subject, new.get("n", 0))
     fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
     if not confirmed:
         _check_plausible(view, id, {"id": subject, **fresh})
@@ -54,6 +51,21 @@ def same(view: View, key: str, data: Mapping[str, Any]) -> None:
     now = {"id": subject, **readings_in(view, subject, data)}
     if any(now.get(k, x if k == "n" else None) != x for k, x in old.items()):
         raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
+
+
+def _check_size(view: View, subject: int, n: float) -> None:
+    """Of a block: not many times what was asked for, nor more than that and than the budget has left."""
+    id, given = view.identify(subject), view.find(subject)
+    if n <= (asked := given.n[given.arm(subject)]):
+        return
+    told = sum(came[0] for c in view.cohorts for came in (c.came if c.closed else view.sums(c)).values())
+    left = view.problem.budget - told + view.reading(subject).get("n", 0)
+    if n > MANY * asked or n > left:
+        beyond = f" and the budget has {max(left, 0):,} left" if n > left else ""
+        raise SurefootError(
+            f"{id}: {n:,} subjects, where {asked:,} were asked for{beyond}: if it is true all the same, confirm it "
+            f"with a reason"
+        )
 
 
 def _check_plausible(view: View, id: str, data: dict[str, Any]) -> None:
@@ -83,6 +95,7 @@ def corrected(view: View, data: Mapping[str, Any], confirmed: bool = False) -> d
     out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
     if not confirmed:
         _check_plausible(view, id, out)
+        _check_size(view, subject, changed.get("n", 0))
     return out if view.plausible(out) else out | {"confirmed": True}
 
 

@@ -68,11 +68,13 @@ def awaiting(view: View) -> list[Assignment]:
 
 def status(view: View, trouble: str | None) -> dict[str, Any]:
     """Where a study stands, in plain numbers."""
-    verdict, given = view.design.verdict(view.state), view.open
+    verdict, over = view.design.verdict(view.state), view.standing in ("ended", "stopped")
+    given = None if over else view.open
     told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
     arms = []
     for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
-        low, high, safe = (float(x[0, i]) for x in (verdict.lower, verdict.upper, verdict.safe))
+        bounds = verdict.lower, verdict.upper, verdict.safe, verdict.certified
+        low, high, safe, top = (float(x[0, i]) for x in bounds)
         standing = STANDINGS[int(verdict.standing[0, i])]
         counts = standing != "stopped"  # of an arm whose start looks unsafe no dose and no value means anything
         arms.append(
@@ -81,7 +83,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
                 "standing": standing,
                 "safe": it.said(safe) if counts else None,  # the largest that is
                 "safe_is": it.safe_is(safe) if counts else None,  # declared, or shown by readings
-                "certified": it.said(float(verdict.certified[0, i])) if standing == "active" else None,  # may be given
+                "certified": it.said(top) if standing == "active" and not over else None,  # may be given
                 "lower": low if counts and math.isfinite(low) else None,
                 "upper": high if counts and math.isfinite(high) else None,
                 "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
