@@ -21,6 +21,7 @@ from surefoot.study.verify import EMBEDDED
 from surefoot.study.verify import check as verify
 
 from .subjects import problem, run, subjects
+from .test_certificate import sealed
 
 
 def chained(events: list[Event], at: int, payload: str) -> list[Event]:
@@ -690,15 +691,6 @@ def test_a_page_with_two_certificates_and_a_note_of_another_study(tmp_path: Path
         assert not report["ok"]
 
 
-def rechained(events: list[Event]) -> list[Event]:
-    """The same with numbers and hashes of its own."""
-    out: list[Event] = []
-    for k, event in enumerate(events, 1):
-        event = event._replace(seq=k, prev=out[-1].hash if out else ORIGIN)
-        out.append(event._replace(hash=event.seal()))
-    return out
-
-
 def test_events_stand_in_the_order_of_their_times() -> None:
     """All of them in UTC and written alike; a clock that went back is an event."""
     events = begun("surefoot-linear", "linear", 1)[1]
@@ -706,11 +698,11 @@ def test_events_stand_in_the_order_of_their_times() -> None:
     at = next(k for k, e in enumerate(events) if e.kind == "told")
     wrong = ["2099-01-01T00:00:00.000000+02:00", "2099-01-01T00:00:00+00:00", "2099-W01-1T00:00:00.000000+00:00"]
     for when in (back, *wrong):
-        assert not check(rechained([*events[:at], events[at]._replace(at=when)]))["ok"], when
+        assert not check(sealed([*events[:at], events[at]._replace(at=when)]))["ok"], when
     clock = events[at]._replace(kind="clock", payload='{"back":9.0}', at=back)
-    assert check(rechained([*events[:at], clock, events[at]]))["ok"]
+    assert check(sealed([*events[:at], clock, events[at]]))["ok"]
     swapped = [*events[:at], events[at + 1], events[at]]
-    assert events[at].at < events[at + 1].at and not check(rechained(swapped))["ok"]
+    assert events[at].at < events[at + 1].at and not check(sealed(swapped))["ok"]
 
 
 def test_nothing_but_what_puts_the_record_right_follows_a_stop() -> None:
@@ -752,7 +744,7 @@ def test_a_key_is_of_one_request() -> None:
         out = list(events)
         for k, key in zip(at, keys, strict=False):
             out[k] = out[k]._replace(key=key)
-        data = {"surefoot": "study", "events": [e._asdict() for e in rechained(out)]}
+        data = {"surefoot": "study", "events": [e._asdict() for e in sealed(out)]}
         if keys == ("a", "b"):
             Study.load("sqlite://", data)
         else:
@@ -769,7 +761,7 @@ def test_what_is_no_rounding_is_not_adopted_by_an_event_that_says_so() -> None:
         data["safe"][0] *= 1 + off
         bad = events[opened]._replace(payload=json.dumps(data))
         adopted = bad._replace(kind="adopted", payload=json.dumps({"digest": study.view.digest}), reason="as it is")
-        report = verify(rechained([*events[:opened], bad, adopted, adopted]))
+        report = verify(sealed([*events[:opened], bad, adopted, adopted]))
         assert report["ok"] is fine, report
 
 

@@ -151,7 +151,8 @@ def in_order(known: Array, which: Chosen, out: Array, to: Array) -> Array:
 
 
 def estimate(p: Problem, known: Array, at: Array, rise: Array, arms: Arms) -> tuple[Array, ...]:
-    """The fields of a Guess, from (DOSES, 4, arms) and places (3, arms); arms come last in them, too."""
+    """The fields of a Guess, from (DOSES, 4, arms), places (3, arms) and the slopes of harm there before; arms come
+    last in them, too."""
     xp, doses = array_namespace(known), by_dose(p, known)
     # where harm reaches the limit: two steps of Newton's method; half of the second where it turns back, and no more
     # than half the way to where it cannot be. Each is from a level where there are any: all between two is made up

@@ -237,7 +237,7 @@ def _pulls(view: View) -> list[dict[str, Any]]:
 
     sums: dict[tuple[int, float], list[float]] = {}
     for given in view.cohorts:
-        for at, came in sorted((given.came if given.closed else view.sums(given)).items()):
+        for at, came in sorted(view.came(given).items()):
             into = sums.setdefault(at, [0, 0.0, 0.0])
             for k in range(3):
                 into[k] += came[k]

@@ -24,7 +24,7 @@ from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, MOST, Event, Given, Record, Stage, near, need
+from .checker import CLOSE, MOST, Event, Given, Record, Stage, Sums, near, need
 from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
 from .text import distinct
 from .watch import Watches
@@ -277,6 +277,10 @@ class View(Record):
             self._watches = Watches(self.problem, self.setup["watch"]["level"])
         self._watches.update(self)
         return self._watches
+
+    def came(self, given: Given) -> Sums:
+        """What was told of a cohort, by arm and dose, as far as it has come."""
+        return given.came if given.closed else self.sums(given)
 
     def identify(self, subject: int) -> str:
         return f"{self.tag}-{subject}"

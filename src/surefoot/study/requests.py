@@ -58,7 +58,7 @@ def _check_size(view: View, subject: int, n: float) -> None:
     id, given = view.identify(subject), view.find(subject)
     if n <= (asked := given.n[given.arm(subject)]):
         return
-    told = sum(came[0] for c in view.cohorts for came in (c.came if c.closed else view.sums(c)).values())
+    told = sum(came[0] for c in view.cohorts for came in view.came(c).values())
     left = view.problem.budget - told + view.reading(subject).get("n", 0)
     if n > MANY * asked or n > left:
         beyond = f" and the budget has {max(left, 0):,} left" if n > left else ""

@@ -70,7 +70,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
     """Where a study stands, in plain numbers."""
     verdict, over = view.design.verdict(view.state), view.standing in ("ended", "stopped")
     given = None if over else view.open
-    told = [c.came if c.closed else view.sums(c) for c in view.cohorts]
+    told = [view.came(c) for c in view.cohorts]
     arms = []
     for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
         bounds = verdict.lower, verdict.upper, verdict.safe, verdict.certified
