@@ -171,7 +171,7 @@ def simulate_all(
     try:
         while True:
             while len(flying) < team.slots and (one := _next(going, team.slots)):
-                job = one.job(team.slots, len(going))
+                job = one.job(team.hands, len(going))
                 busy[:] = [(one, job.first)]
                 flying[team.submit(job)] = one, job
             if not flying:

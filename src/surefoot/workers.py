@@ -32,9 +32,10 @@ class Lost(Exception):
 
 
 class Workers:
-    """So many jobs at a time (`slots`); a job's future may raise Lost."""
+    """So many jobs at a time (`slots`), so many of them played (`hands`); a job's future may raise Lost."""
 
     slots: int = 1
+    hands: int = 1
 
     def submit(self, job: Job) -> Future[Played]:
         raise NotImplementedError
@@ -82,7 +83,7 @@ class Local(Workers):
     def __init__(self, count: int) -> None:
         import tempfile  # only here: it takes long to import
 
-        self.slots = count
+        self.slots = self.hands = count
         self.folder = tempfile.TemporaryDirectory(prefix="surefoot-")  # where workers say how far they are
         self.all = [_Process(Path(self.folder.name) / str(k)) for k in range(count)]
 
@@ -243,25 +244,30 @@ class Dask(Workers):
                     ) from None
                 time.sleep(0.5)
         agree(theirs)
-        self.slots = 2 * max(sum(self.client.nthreads().values()), 1)  # one that is played, and one that waits
+        self.hands = max(sum(self.client.nthreads().values()), 1)
+        self.slots = 2 * self.hands  # one that is played, and one that waits
 
     def submit(self, job: Job) -> Future[Played]:
         if self.client is None or self.client.status != "running":
             self._connect(PATIENCE)
         outer: Future[Played] = Future()
-        self.out[outer] = self.client.submit(play, job, pure=False, retries=10)
+        inner = self.out[outer] = self.client.submit(play, job, pure=False, retries=10)
+        inner.add_done_callback(lambda _: self._settle(outer))
         return outer
 
+    def _settle(self, outer: Future[Played]) -> None:
+        if (inner := self.out.pop(outer, None)) is None:  # by the other of the two that call this
+            return
+        try:
+            outer.set_result(inner.result(timeout=60))
+        except BaseException as error:
+            outer.set_exception(Lost(str(error)) if _is_loss(error) else error)
+
     def shares(self) -> dict[int, float]:
-        """Nothing can be seen of jobs that are being played; those that are back, or will not come, are settled."""
-        gone = self.client.status not in ("running", "connecting")
-        for outer, inner in list(self.out.items()):
-            if gone or inner.status != "pending":
-                del self.out[outer]
-                try:
-                    outer.set_result(inner.result(timeout=60))
-                except BaseException as error:
-                    outer.set_exception(Lost(str(error)) if _is_loss(error) else error)
+        """Nothing can be seen of jobs that are being played; those that will not come are settled."""
+        if self.client.status not in ("running", "connecting"):
+            for outer in list(self.out):
+                self._settle(outer)
         return {}
 
     def close(self) -> None:
@@ -289,7 +295,8 @@ class Ray(Workers):
         except (OSError, RuntimeError, ValueError) as error:
             raise SurefootError(f"no Ray cluster at {self.address}: {error}") from None
         self.play = ray.remote(max_retries=10, num_cpus=1)(play)
-        self.slots = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        self.hands = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        self.slots = 2 * self.hands
         agree({"of Ray": ray.get(ray.remote(_ask()).remote())})
 
     def submit(self, job: Job) -> Future[Played]:  # with Ray
