@@ -149,9 +149,10 @@ class Client:
     def tell(
         self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None,
         confirm: str | None = None, **block: Any,
-    ) -> None:  # fmt: skip
+    ) -> str | None:  # fmt: skip
         body = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm, **block}
-        self._send("POST", self._at("/readings"), _plain(body))
+        said: str | None = self._send("POST", self._at("/readings"), _plain(body))["deviation"]
+        return said
 
     def tell_many(self, rows: str | Path | Iterable[Mapping[str, Any]]) -> int:
         from .study.text import table

@@ -22,7 +22,7 @@ def problem(shape: str = "linear", sigma: float = 0.2, binary: bool = False, **c
     if shape == "levels":
         arms = tuple(Arm(name, levels=("low", "middle", "high", "top")) for name in ("A", "B", "C"))
         return Problem(arms, 0.4, "levels", noise, **{"slack": 0.1, "delta": 0.1, **changes})
-    arms = tuple(Arm(name, 0.0, 1.0) for name in ("A", "B"))
+    arms = tuple(Arm(name, 0.0, 1.0, 1.0) for name in ("A", "B"))
     return Problem(arms, 0.4, "monotonic", noise, **{"slack": 0.3, "delta": 0.1, **changes})
 
 
@@ -70,7 +70,7 @@ def subjects(of: Problem, seed: int = 0) -> Subjects:
 
 def finish(study: Study, people: Subjects, most: int = 10**6) -> Iterator[int]:
     """Tell cohort after cohort until the study gives out no more; yields how many were told."""
-    while (open_ := study.ask()) and most > 0:
+    while study.view.standing == "running" and (open_ := study.ask()) and most > 0:
         study.tell_many(people.rows(open_[:most]))
         most -= len(open_)
         yield len(open_)

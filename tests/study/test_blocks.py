@@ -98,10 +98,11 @@ def test_no_block_goes_beyond_the_budget_unsaid(tmp_path: Path) -> None:
     asked, _ = problem(Noise("gaussian", 0.3))
     study = created(tmp_path / "a.db", asked.but(budget=30), blocks=True)
     a, b = study.ask()
-    study.tell(a.id, n=20, effect=10.0, harm=4.0)
+    assert study.tell(a.id, n=20, effect=10.0, harm=4.0) is None
     with pytest.raises(SurefootError, match="11 subjects, where 5 were asked for and the budget has 10 left"):
         study.tell(b.id, n=11, effect=5.0, harm=2.0)
-    study.tell(b.id, n=11, effect=5.0, harm=2.0, confirm="they came all at once")
+    said = study.tell(b.id, n=11, effect=5.0, harm=2.0, confirm="they came all at once")
+    assert said == f"{b.id}: 11 subjects told as a block of 5: the certificate lists it as a deviation"
     with pytest.raises(SurefootError, match="200 subjects, where 5 were asked for"):
         study.correct(a.id, n=200, effect=100.0, harm=40.0, reason="counted again")
     certificate = study.certificate().content

@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from surefoot import Study
+from surefoot import Study, SurefootError
 from surefoot.study.checker import ORIGIN, Event
 from surefoot.study.rows import dumps
 from surefoot.study.verify import check, differences
@@ -82,12 +82,18 @@ def test_a_budget_that_is_spent(tmp_path: Path) -> None:
     assert "Best supported: " in c["words"] and "shown to be safe up to" in c["words"] and "exclude" in c["words"]
 
 
-def test_verifies(study: Study) -> None:
+def test_verifies(study: Study, tmp_path: Path) -> None:
     plain = study.verify()
     assert plain["ok"] and "unanchored" in plain["message"]
     assert "unanchored" not in study.verify(head=study.view.hash)["message"]
     certificate = study.certificate().content
     assert study.verify(certificate=certificate)["ok"]
+    for name, text in (("c.json", study.certificate().to_json()), ("c.html", study.certificate().to_html())):
+        (tmp_path / name).write_text(text)
+        for way in (tmp_path / name, str(tmp_path / name), text):
+            assert study.verify(certificate=way)["ok"]
+    with pytest.raises(SurefootError, match=r"cannot read none\.json: No such file"):
+        study.verify(certificate=Path("none.json"))
     certificate["arms"][0]["safe_dose"] += 1e-6
     report = study.verify(certificate=certificate)
     assert not report["ok"] and "arms.1.safe_dose" in report["message"]

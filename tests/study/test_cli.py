@@ -57,8 +57,16 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     assert "paused" in cli("void", third, "--reason", "gone")
     assert cli.json("status")["standing"] == "paused"
     cli("resume", "--reason", "fine")
-    cli("pause", "--reason", "weekend")
+    assert "what to do: resume it with a reason, or stop it" in cli("pause", "--reason", "weekend")
+    assert "is paused by" in cli("ask", code=2) and "weekend" in cli("next", "--for", "x", code=2) + cli("status")
     cli("resume", "--reason", "monday")
+    fourth = cli.json("ask")["assignments"][0]["id"]
+    given = "tell", fourth, "--effect", "0.1", "--harm", "0.1", "--dose", "0.15"
+    said = f"{fourth}: given at 0.15 instead of 0.2: the certificate lists it as a deviation"
+    assert said in " ".join(cli(*given).split()) and cli.json(*given)["deviation"] == said
+    assert "mean harm" in cli("status") and {(r["from"], r["n"]) for r in cli.json("status")["rates"]} == {
+        (0.15, 1), (0.2, 1)
+    }  # fmt: skip
     assert cli.json("preview")["rows"]
     while True:
         study = Study.open("trial.db")
@@ -78,7 +86,10 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     assert "unanchored" in cli("verify")
     assert "A is the best arm" in cli("certificate", "--out", "c.html")
     cli("certificate", "--out", "c.json")
-    assert cli.json("verify", "--certificate", "c.json")["ok"]
+    assert not cli.json("verify", "--certificate", "c.json")["superseded"]
+    cli("correct", second, "--harm", "0.3", "--reason", "typo")
+    assert "holds, but superseded:" in cli("verify", "--certificate", "c.json")
+    cli("correct", second, "--harm", "0.2", "--reason", "no typo")
     assert cli.json("certificate")["concluded"]["winner"] == "A"
     assert Path("c.html").read_text().startswith("<!doctype html>")
     events = cli.json("log")["events"]
@@ -132,7 +143,8 @@ def test_what_is_wrong_is_said_and_nothing_changes(cli: Terminal, arguments: lis
 
 def test_stop(cli: Terminal) -> None:
     cli("stop", "--reason", "no money")
-    assert "no money" in cli("status")
+    assert "no money" in cli("status") and cli.json("certificate")["concluded"]["ending"] == "stopped"
+    assert "stopped, 0 readings" in repr(Study.open("trial.db"))
     assert cli.json("status")["standing"] == "stopped"
 
 

@@ -90,5 +90,7 @@ def test_counts_are_whole_and_bet_by_theorems_that_can() -> None:
 
 def test_agree_where_every_arm_begins_at_its_largest_dose() -> None:
     """Nothing is climbed there: more of delta is the verdict's, and all of the stake is on the effect."""
-    asked = problem("monotonic").but(arms=[Arm(name, 1.0, 1.0) for name in "AB"], noise=Noise("bernoulli"), limit=0.8)
+    asked = problem("monotonic").but(
+        arms=[Arm(name, 1.0, 1.0, 1.0) for name in "AB"], noise=Noise("bernoulli"), limit=0.8
+    )
     assert agreed(asked, 1, 200) == 1

@@ -26,7 +26,7 @@ from surefoot.designs import DESIGNS
 from surefoot.study.checker import THEOREMS
 from surefoot.study.fold import View
 from surefoot.study.published import theorem_of
-from surefoot.study.status import assignments
+from surefoot.study.status import Assignment, assignments
 
 from .subjects import Subjects, problem, subjects
 
@@ -56,12 +56,15 @@ class Life(RuleBasedStateMachine):
         self.told: dict[str, dict[str, float]] = {}
         self.voided: set[str] = set()
 
+    def open(self) -> list[Assignment]:
+        return self.study.ask() if self.study.view.standing == "running" else []
+
     def value(self, x: float) -> float:
         return float(x > 0) if self.problem.noises[0].kind == "bernoulli" else x
 
     @rule(k=st.integers(0, 50), part=st.booleans())
     def tell(self, k: int, part: bool) -> None:
-        if not (asked := self.study.ask()):
+        if not (asked := self.open()):
             return
         a = asked[k % len(asked)]
         r = self.people.read(a)
@@ -81,13 +84,13 @@ class Life(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 2000))
     def tell_many(self, most: int) -> None:
-        rows = self.people.rows(self.study.ask(limit=most))
+        rows = self.people.rows(self.open()[:most])
         self.study.tell_many(rows)
         self.told |= {r["id"]: {"effect": r["effect"], "harm": r["harm"]} for r in rows}
 
     @rule(k=st.integers(0, 50), dose=st.floats(0.01, 1.0))
     def tell_another_dose(self, k: int, dose: float) -> None:
-        if asked := self.study.ask():
+        if asked := self.open():
             a = asked[k % len(asked)]
             r = self.people.read(a)
             labels = self.people.of.arms[0].labels
@@ -96,7 +99,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(k=st.integers(0, 50))
     def void(self, k: int) -> None:
-        if asked := self.study.ask():
+        if asked := self.open():
             a = asked[k % len(asked)]
             self.study.void(a.id, "left")
             self.voided.add(a.id)

@@ -19,6 +19,7 @@ from surefoot.designs.base import RUNNING, Outcome
 from surefoot.study.checker import THEOREMS, Given
 from surefoot.study.fold import View
 from surefoot.study.published import default, theorem_of
+from surefoot.study.status import Paused
 from surefoot.testing import arrays
 
 from .subjects import problem, run, subjects
@@ -199,8 +200,8 @@ class TestVoid:
         asked = study.ask()
         a = asked[0]
         study.void(a.id, "moved away")
-        assert study.view.standing == "paused"
-        assert study.ask() == []
+        with pytest.raises(Paused, match=r"is paused by site 1 on .*: moved away\. What to do: .* dropped out"):
+            study.ask()
         study.resume("had nothing to do with the study")
         again = study.ask()
         assert again[:-1] == asked[1:]
@@ -330,7 +331,15 @@ class TestPause:
     def test_nothing_is_given_out_and_nothing_is_lost(self, study: Study) -> None:
         asked, people = study.ask(), subjects(problem())
         study.pause("holiday")
-        assert study.ask() == []
+        desk = study.desk("site 2")
+        gives: list[Callable[[], Any]] = [study.ask, lambda: study.assign(1, "site 2"), desk.next, desk.open]
+        for give in gives[:2]:
+            with pytest.raises(Paused, match=r"by site 1 on .*: holiday\. What to do: resume it with a reason"):
+                give()
+        for give in gives[2:]:  # who treats is not told why: it may say how it goes
+            with pytest.raises(Paused, match=r"is paused: nothing is given out until it is resumed$"):
+                give()
+        assert desk.awaiting() == [] and study.status()["to_do"] == "resume it with a reason, or stop it"
         study.tell_many(people.rows(asked))  # treated before the pause
         assert len(study.view.cohorts) == 1, "no cohort is opened in a pause"
         with pytest.raises(SurefootError, match="nothing to pause"):
@@ -344,7 +353,7 @@ class TestPause:
         study.tell(a.id, 0.1, 0.1)
         study.stop("no money")
         assert study.ask() == []
-        acts: list[Callable[[], None]] = [
+        acts: list[Callable[[], Any]] = [
             lambda: study.tell(b.id, 0.1, 0.1),
             lambda: study.void(b.id, "r"),
             lambda: study.pause("r"),

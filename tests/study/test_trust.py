@@ -25,7 +25,7 @@ from surefoot.designs import linear_evidence as evidence_module
 from surefoot.designs import linear_policy
 from surefoot.designs.linear_evidence import LinearEvidence
 from surefoot.scenario import Linear, Table
-from surefoot.study import published, rows, simulated
+from surefoot.study import Paused, published, rows, simulated
 from surefoot.study.checker import Broken
 from surefoot.study.fold import View
 from surefoot.study.keys import Key, countersign, signers
@@ -515,6 +515,8 @@ class TestReadingsThatCannotBe:
         while study.view.standing == "running":
             study.tell_many([{"id": a.id, "effect": 0.1, "harm": 3.0} for a in study.ask()], actor="bob")
         assert study.log()[-1].data["by"] == "watch"
+        with pytest.raises(Paused, match=r"by the watch on .*What to do: .* also at the dose that was flagged"):
+            study.ask()
         with pytest.raises(SurefootError, match=r"another actor lifts that .ann"):
             study.resume("it is fine", actor="bob")
         study.resume("we looked into it", actor="ann")
@@ -530,8 +532,8 @@ class TestBrokenAssumptions:
     def live(self, p: Any, harm: Any, seed: int) -> Study:
         study = Study.create("sqlite://", "s", p, seed=seed)
         truth = Scenario((Linear(0.9), Linear(0.7), Linear(0.6)), (harm,) * 3)
-        while (asked := study.ask()) and study.view.subjects < 1500:
-            study.tell_many(simulated(p, truth, asked, seed))
+        while study.view.standing == "running" and study.view.subjects < 1500:
+            study.tell_many(simulated(p, truth, study.ask(), seed))
         return study
 
     @pytest.mark.parametrize("times", [1.2, 1.35, 1.5])
@@ -550,8 +552,8 @@ class TestBrokenAssumptions:
         while study.view.standing == "paused":
             study.resume("we go on")
             truth = Scenario((Linear(0.9), Linear(0.7), Linear(0.6)), (Linear(6.0),) * 3)
-            while asked := study.ask():
-                study.tell_many(simulated(study.view.problem, truth, asked, 1))
+            while study.view.standing == "running":
+                study.tell_many(simulated(study.view.problem, truth, study.ask(), 1))
         assert study.view.standing == "ended" and study.status()["winner"] is None
         assert "No arm is named" in study.certificate().content["concluded"]["words"]
         assert study.verify()["ok"]

@@ -19,7 +19,7 @@ from surefoot.testing import failures_allowed
 
 def make_problem(shape: str, kind: str = "gaussian") -> Problem:
     noise = Noise("bernoulli") if kind == "bernoulli" else Noise(kind, 0.5)
-    arms = (Arm("A", 0.2, 1.0), Arm("B", 0.2, 1.0))
+    arms = (Arm("A", 0.2, 1.0, 1.0), Arm("B", 0.2, 1.0, 1.0))
     if shape == "linear":
         return Problem(arms, 0.5, "linear", noise)
     return Problem(arms, 0.5, "monotonic", noise, slack=0.2)

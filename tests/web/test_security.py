@@ -484,5 +484,5 @@ def test_entry_sees_no_more_than_its_own(server: Server) -> None:
         assert [set(row) for row in found] == [{"id", "arm", "dose"}]
         assert api.post("/api/v1/studies/one/readings", json={"id": other.id, "harm": 1}).status_code == 422
         done = api.post("/api/v1/studies/one/readings", json={"id": mine.id, "harm": 0.1, "effect": 0.2})
-        assert done.json() == {"done": True}
+        assert done.json() == {"done": True, "deviation": None}
     assert study.log()[-1].actor == "nurse robot (data entry, token)"

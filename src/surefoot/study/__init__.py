@@ -9,7 +9,7 @@ except ImportError as error:
 
 from .demo import simulated
 from .journal import Journal
-from .status import Assignment
+from .status import Assignment, Paused
 from .study import Study
 
-__all__ = ["Assignment", "Journal", "Study", "simulated"]
+__all__ = ["Assignment", "Journal", "Paused", "Study", "simulated"]

@@ -50,7 +50,7 @@ def _content(view: View) -> dict[str, Any]:
     low, high = verdict.effect_lower, verdict.effect_upper
     if high is None:  # the effect at a safe dose is at most the value
         high = verdict.upper
-    ending = end.get("ending", "running")
+    ending = end.get("ending", "stopped" if view.stopped else "running")
     arms, given = [], _pulls(view)
     seen = {(row["arm"], row["dose"]): row["mean_effect"] for row in given}
     for i, arm in enumerate(p.arms):

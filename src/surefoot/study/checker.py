@@ -785,7 +785,8 @@ class Theorem:
         start, levels = arm["start"], arm.get("levels") or []
         top = levels[-1] if levels else arm.get("max", INF)
         need((start > 0 or self.shape != "linear") and start <= top and sorted(levels) == levels, "doses cannot be so")
-        return Arm(arm["name"], start, top, arm.get("lipschitz", 1.0) / wide, levels)
+        steep: float = arm["lipschitz"] if self.shape == "monotonic" else INF
+        return Arm(arm["name"], start, top, steep / wide, levels)
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Stakes], anew: bool = True) -> None:
         """A cohort with these doses and stakes is to be released; `anew`: after a correction."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..designs import make
+from ..designs import make, options_of
 from ..problem import Problem, SurefootError
 from . import Study, cli_look
 from .published import default
@@ -62,10 +62,7 @@ def create(
 ) -> None:  # fmt: skip
     """Begin a study."""
     it = Problem.load(problem)
-    pairs = [option.partition("=") for option in set_ or ()]
-    if bad := [key for key, equals, _ in pairs if not equals]:
-        raise SurefootError(f"--set takes KEY=VALUE; got {bad[0]!r}")
-    chosen = make(design or default(it.shape), **{key: value for key, _, value in pairs})
+    chosen = make(design or default(it.shape), **options_of(set_))
     made = Study.create(
         which(db), study or problem.stem, it, chosen,
         actor=actor, seed=seed, watch="warn" if warn else "pause", watch_level=watch_level,
@@ -155,12 +152,14 @@ def tell(
     if (table is None) == (id is None):
         raise SurefootError("tell one assignment by its ID, or many with --csv FILE")
     if table is not None:
-        new = it.tell_many(table)
+        new, apart = it.tell_many(table), None
     else:
         before = it.view.seq
-        it.tell(str(id), effect, harm, as_dose(dose), key=key, confirm=confirm, **block)
+        apart = it.tell(str(id), effect, harm, as_dose(dose), key=key, confirm=confirm, **block)
         new = int(it.view.seq > before)
-    done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new)
+    if apart and not as_json:
+        say(apart, "deviation:")
+    done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new, deviation=apart)
 
 
 @app.command()
@@ -212,8 +211,9 @@ def resume(
     voids = {k: x for k, x in (("effect", void_effect), ("harm", void_harm)) if x is not None}
     if len(voids) == 1:
         raise SurefootError("to count drop-outs as a reading give both --void-effect and --void-harm")
+    watched = any(event.data.get("by") == "watch" for event in it.view.paused)
     it.resume(reason, voids=voids or None)
-    done(it, as_json, "the study goes on")
+    done(it, as_json, "the study goes on" + ", also at the dose that was flagged" * watched)
 
 
 @app.command()

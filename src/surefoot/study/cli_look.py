@@ -10,7 +10,7 @@ import typer
 
 from ..checks import between
 from ..problem import SurefootError
-from ..scenario import load
+from ..scenario import load_all
 from .journal import Journal
 from .terminal import (
     Db,
@@ -60,6 +60,12 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         safe += " *" if a.get("safe_is") == "declared" else ""
         row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, value)
     row()
+    row = grid("arm", "dose given", "pulls", "mean harm", "mean effect")
+    for r in found["rates"]:
+        dose = as_said(r["from"], 4) + (f" to {as_said(r['to'], 4)}" if r["to"] != r["from"] else "")
+        row(r["arm"], dose, f"{r['n']:,}", f"{r['harm']:.4g}", f"{r['effect']:.4g}")
+    if found["rates"]:
+        row()
     for a in found["arms"]:
         if a["standing"] != "active":
             paragraph(f"{shown(a['arm'])}: {a['why']}")
@@ -90,7 +96,7 @@ def forecast(
     seed: Annotated[int, typer.Option()] = 0, db: Db = None, study: Name = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """How many pulls are still to go, if a scenario were the truth."""
-    rows = opened(db, study).forecast([load(path)[1] for path in scenario], trials, seed)
+    rows = opened(db, study).forecast([truth for path in scenario for truth in load_all(path)[1]], trials, seed)
     if as_json:
         print_json({"forecasts": rows})
         return
@@ -159,7 +165,9 @@ def verify(
     if as_json:
         print_json(report)
     else:
-        say(report["message"], "holds:" if report["ok"] else "does not hold:", "green" if report["ok"] else "red")
+        holds = "holds, but superseded:" if report["superseded"] else "holds:"
+        colour = "yellow" if report["superseded"] else "green"
+        say(report["message"], holds if report["ok"] else "does not hold:", colour if report["ok"] else "red")
         if report["compared"]:
             say(", ".join(report["compared"]), "compared:", "dim")
         say(f"head {report['head']}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..problem import SurefootError
-from .status import Assignment
+from .status import Assignment, Paused
 
 if TYPE_CHECKING:
     from .study import Study
@@ -23,19 +24,19 @@ class Desk:
 
     def next(self, count: int = 1) -> list[dict[str, Any]]:
         """So many more subjects, reserved for this site."""
-        return self._brief(self._study.assign(count, self.site, actor=self.actor))
+        return self._brief(lambda: self._study.assign(count, self.site, actor=self.actor))
 
     def open(self) -> list[dict[str, Any]]:
         """Those that are reserved for this site and have no reading yet."""
-        return self._brief(self._study.ask(site=self.site))
+        return self._brief(lambda: self._study.ask(site=self.site))
 
     def awaiting(self) -> list[dict[str, Any]]:
         """Those of this site whose effect is due."""
-        return self._brief(self._study.awaiting(site=self.site))
+        return self._brief(lambda: self._study.awaiting(site=self.site))
 
-    def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> None:
+    def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> str | None:
         self.check(id)
-        self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
+        return self._study.tell(id, effect, harm, dose, actor=self.actor, **more)
 
     def void(self, id: str, reason: str) -> None:
         self.check(id)
@@ -47,6 +48,10 @@ class Desk:
         if wrong:
             raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
 
-    def _brief(self, found: list[Assignment]) -> list[dict[str, Any]]:
+    def _brief(self, find: Callable[[], list[Assignment]]) -> list[dict[str, Any]]:
+        try:
+            found = find()
+        except Paused:  # the reason may say how it goes
+            raise Paused(f"study {self._study.name!r} is paused: nothing is given out until it is resumed") from None
         keys = ("id", "arm", "dose", "n") if self._study.view.setup.get("blocks") else ("id", "arm", "dose")
         return [{key: getattr(a, key) for key in keys} for a in found]

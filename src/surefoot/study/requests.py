@@ -45,6 +45,24 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     return {"id": subject, **fresh} if fresh else None
 
 
+def deviation(view: View, id: str) -> str | None:
+    """What a certificate lists of a reading besides itself, in words; None where all was as assigned."""
+    subject = view.subject(id)
+    given, said = view.find(subject), list[str]()
+    arm, dose = given.arm(subject), view.told["dose"][subject]
+    if dose == dose:
+        it = view.problem.arms[arm]
+        said.append(f"given at {it.label(dose)} instead of {it.label(given.dose[arm])}")
+    if given.blocks and (n := view.reading(subject).get("n", 0)) > (1 if _left(view) < 0 else MANY) * given.n[arm]:
+        said.append(f"{n:,} subjects told as a block of {given.n[arm]:,}")
+    return f"{id}: {', '.join(said)}: the certificate lists it as a deviation" if said else None
+
+
+def _left(view: View) -> int:
+    """Of the budget."""
+    return view.problem.budget - int(sum(came[0] for c in view.cohorts for came in view.came(c).values()))
+
+
 def same(view: View, key: str, data: Mapping[str, Any]) -> None:
     """A request that came before is the one that had its key."""
     old, subject = json.loads(view.keys[key]), view.subject(data.get("id"))
@@ -58,8 +76,7 @@ def _check_size(view: View, subject: int, n: float) -> None:
     id, given = view.identify(subject), view.find(subject)
     if n <= (asked := given.n[given.arm(subject)]):
         return
-    told = sum(came[0] for c in view.cohorts for came in view.came(c).values())
-    left = view.problem.budget - told + view.reading(subject).get("n", 0)
+    left = _left(view) + view.reading(subject).get("n", 0)
     if n > MANY * asked or n > left:
         beyond = f" and the budget has {max(left, 0):,} left" if n > left else ""
         raise SurefootError(

@@ -6,9 +6,28 @@ import math
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..designs.base import STANDINGS
+from ..problem import SurefootError
 from .checker import Given
 from .fold import View
+
+RATES = 8  # rows of an arm; neighbouring doses go together where more were given
+TO_DO = {  # by who paused a study: what the people there can do
+    "actor": "resume it with a reason, or stop it",
+    "watch": "look at the readings behind it. One that is wrong is corrected; then resume. If the assumption is wrong, "
+    "stop, and begin anew with a problem that is true. To resume otherwise says that the assumption holds all the "
+    "same: the study goes on as before, also at the dose that was flagged",
+    "voided": "resume it with a reason: others take the places of those who dropped out, or these count as a reading "
+    "that you name",
+    "size": "stop it, and begin anew with a sigma in the units of the readings",
+    "checker": "keep a backup, and give nothing more: design and checker disagree, which is a fault of the software",
+}
+
+
+class Paused(SurefootError):
+    """Nothing is given out until somebody resumes the study."""
 
 
 class Assignment(NamedTuple):
@@ -42,6 +61,20 @@ def assignments(view: View, limit: int | None = None, site: str | None = None) -
     return found
 
 
+def to_do(view: View) -> str | None:
+    """What to do in a pause; None where there is none."""
+    by = {event.data.get("by", event.kind) for event in view.paused} if view.standing == "paused" else set[str]()
+    return "; ".join(said for who, said in TO_DO.items() if who in by) or None
+
+
+def check_running(view: View) -> None:
+    """That nothing is given out in a pause is said, with why, by whom and what to do: at an end there is just none."""
+    if view.standing == "paused":
+        who = [f"the {by}" if (by := e.data.get("by", "actor")) != "actor" else e.actor for e in view.paused]
+        said = "; ".join(f"by {by} on {e.at[:10]}: {e.reason}" for by, e in zip(who, view.paused, strict=True))
+        raise Paused(f"study {view.name!r} is paused {said}. What to do: {to_do(view)}")
+
+
 def _why(view: View, given: Given, arm: int) -> str:
     it, most = view.problem.arms[arm], given.certified[arm]
     alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
@@ -70,7 +103,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
     """Where a study stands, in plain numbers."""
     verdict, over = view.design.verdict(view.state), view.standing in ("ended", "stopped")
     given = None if over else view.open
-    told = [view.came(c) for c in view.cohorts]
+    by = doses(view)
     arms = []
     for i, (name, it) in enumerate(zip(view.problem.names, view.problem.arms, strict=True)):
         bounds = verdict.lower, verdict.upper, verdict.safe, verdict.certified
@@ -86,7 +119,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
                 "certified": it.said(top) if standing == "active" and not over else None,  # may be given
                 "lower": low if counts and math.isfinite(low) else None,
                 "upper": high if counts and math.isfinite(high) else None,
-                "pulls": sum(came[0] for by in told for (arm, _), came in by.items() if arm == i),
+                "pulls": sum(row["n"] for row in by[i]),
                 "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
                 "dose": it.said(given.dose[i]) if given and given.n[i] else None,
                 "why": verdict.reason(i),
@@ -99,9 +132,10 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "holds": True,
         "trouble": trouble,
         "reasons": [event.reason for event in view.paused] if view.standing == "paused" else [],
+        "to_do": to_do(view),
         "design": view.design.name,
         "theorem": view.setup["theorem"]["name"],
-        "ending": end["ending"] if end else "running",
+        "ending": end["ending"] if end else "stopped" if view.stopped else "running",
         "winner": view.problem.names[end["winner"]] if end and end["winner"] is not None else None,
         "cohort": len(view.cohorts),
         "readings": sum(arm["pulls"] for arm in arms),
@@ -109,8 +143,45 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "awaiting": len(awaiting(view)),
         "recommendation": view.design.recommendation(view.state).words(view.problem),
         "arms": arms,
+        "rates": rates(view, by),
         "head": {"seq": view.seq, "hash": view.hash},
     }
+
+
+def doses(view: View) -> list[list[dict[str, Any]]]:
+    """By arm: every dose given, in rising order, with its number of readings and their means."""
+    sums: list[dict[float, tuple[Any, ...]]] = [{} for _ in view.problem.arms]
+    for given in view.cohorts:
+        for (arm, dose), came in view.came(given).items():
+            was = sums[arm].get(dose, (0, 0.0, 0.0))
+            sums[arm][dose] = tuple(map(sum, zip(was, came[:3], strict=True)))
+    return [
+        [{"dose": a, "n": int(n), "effect": e / n, "harm": h / n} for a, (n, e, h) in sorted(by.items()) if n]
+        for by in sums
+    ]
+
+
+def grouped(rows: list[dict[str, Any]], most: int = RATES) -> list[dict[str, Any]]:
+    """Neighbouring doses together, `from` and `to`, each group with about as many readings."""
+    upto = np.cumsum([row["n"] for row in rows])
+    group = np.minimum((upto - 1) * most // upto[-1], most - 1) if len(rows) > most else np.arange(len(rows))
+    out = []
+    for k in np.unique(group):
+        own = [row for row, g in zip(rows, group, strict=True) if g == k]
+        n = sum(row["n"] for row in own)
+        means = {key: sum(row["n"] * row[key] for row in own) / n for key in ("dose", "effect", "harm")}
+        out.append({"from": own[0]["dose"], "to": own[-1]["dose"], "n": n, **means})
+    return out
+
+
+def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What was read at each dose of an arm, a level by its name: how many, and their means."""
+    return [
+        {"arm": it.name, "from": it.said(row["from"]), "to": it.said(row["to"])}
+        | {key: row[key] for key in ("n", "effect", "harm")}
+        for it, rows in zip(view.problem.arms, by, strict=True)
+        for row in grouped(rows, len(it.labels or ()) or RATES)
+    ]
 
 
 def _waiting(view: View) -> set[int]:

@@ -22,8 +22,8 @@ from .fold import ROUNDING, View
 from .journal import Journal, copied
 from .live import Brought, Live, Unsound, no_collecting, who_is
 from .published import default, digest_of, setup, versions
-from .status import Assignment, assignments, awaiting, readings, status
-from .text import distinct, reason, skeleton, table
+from .status import Assignment, assignments, awaiting, check_running, readings, status
+from .text import content_of, distinct, reason, skeleton, table
 from .text import file as named
 from .verify import check
 from .watch import DIGEST
@@ -52,7 +52,8 @@ class Study(Live):
     def __repr__(self) -> str:
         status = self.status()
         readings = f"{status['readings']:,} reading{'s' * (status['readings'] != 1)}"
-        return f"<Study {self.name!r}: {self.verdict().endings()[0]}, {readings}, {self.view.design.label}>"
+        ending = "paused" if status["standing"] == "paused" else status["ending"]
+        return f"<Study {self.name!r}: {ending}, {readings}, {self.view.design.label}>"
 
     def _repr_html_(self) -> str:
         verdict = self.verdict()
@@ -125,7 +126,8 @@ class Study(Live):
         for every arm of the cohort, with n, how many subjects it is for.
 
         They are the same until they are told, and the same for everybody. Sites that work side by side reserve theirs
-        with `assign`; here are those that are reserved for `site`, or for nobody.
+        with `assign`; here are those that are reserved for `site`, or for nobody. None are left where the study is at
+        its end, or waits for effects or for those that are reserved; in a pause `Paused` is raised, which says why.
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise SurefootError(f"limit must be a whole number of at least 1; got {limit!r}")
@@ -137,6 +139,7 @@ class Study(Live):
                     f"study {self.name!r} is told {'in blocks' if told else 'subject by subject'}: "
                     f"that is chosen when a study is created"
                 )
+            check_running(self._view)
             return assignments(self._view, limit, site)
 
     def awaiting(self, *, site: str | None = None) -> list[Assignment]:
@@ -174,10 +177,10 @@ class Study(Live):
     def tell(
         self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, *, key: str | None = None,
         confirm: str | None = None, actor: str | None = None, **block: Any,
-    ) -> None:  # fmt: skip
+    ) -> str | None:  # fmt: skip
         """What came of an assignment: both readings, or the harm now and the effect later; and the dose given, where it
         differs. A request with a `key` can be sent again: it counts once. `confirm`: why a reading outside of the
-        plausible range is true all the same.
+        plausible range is true all the same. Returns, in words, what a certificate lists as a deviation.
 
         Of a block: `n`, how many subjects came, with effect and harm as sums over them, or effect_mean and harm_mean;
         and effect_squares and harm_squares (sums of squares), or effect_sd and harm_sd, where sigma is not known.
@@ -185,6 +188,10 @@ class Study(Live):
         known_keys("what is told", block, BLOCK)
         row = {"id": id, "effect": effect, "harm": harm, "dose": dose, "key": key, "confirm": confirm, **block}
         self._bring(Brought(row, self._who(actor)), self._tell_each)
+        if dose is None and "n" not in block:
+            return None
+        with self._lock:
+            return requests.deviation(self.view, id)
 
     def tell_many(
         self, rows: str | Path | TextIOBase | Iterable[Mapping[str, Any]], *, actor: str | None = None
@@ -213,6 +220,7 @@ class Study(Live):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise SurefootError(f"count must be a whole number of at least 1; got {count!r}")
         with self._writing(actor) as add:
+            check_running(self._view)
             distinct("the sites", {site, *self._view.reserved.values()})
             found = assignments(self._view, count)
             if found:
@@ -247,7 +255,7 @@ class Study(Live):
             add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
 
     def pause(self, reason: str, *, actor: str | None = None) -> None:
-        """Give out no assignments until `resume`. Readings of subjects who were treated already can still be told."""
+        """Give out no assignments until `resume`. Readings of what was given before can still be told."""
         with self._writing(actor) as add:
             add("paused", requests.paused(self._view), _reason(reason))
 
@@ -364,9 +372,10 @@ class Study(Live):
     def verify(
         self, head: str | None = None, certificate: Any = None, checkpoint: Any = None, keys: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Check the chain, the fold and (where given) a certificate or a signed checkpoint anew. See `verify.check`."""
+        """Check the chain, the fold and (where given) a certificate or a signed checkpoint anew: each the path of a
+        file, its text, or what was read from it. See `verify.check`."""
         with no_collecting():
-            return check(self.log(), head, certificate, checkpoint, keys)
+            return check(self.log(), head, content_of(certificate), content_of(checkpoint), keys)
 
     def checkpoint(self, key: str | Path, *, actor: str | None = None) -> dict[str, Any]:
         """A small signed note of where the journal stands; whoever has it can tell whether it was changed before."""

@@ -22,6 +22,7 @@ from . import Study
 from .blocks import COLUMNS
 from .checker import DECODE
 from .journal import UNKNOWN
+from .status import to_do
 from .text import shown
 
 app = typer.Typer(
@@ -150,6 +151,7 @@ def done(study: Study, as_json: bool, said: str, **more: Any) -> None:
 def say_standing(view: Any) -> None:
     if view.standing == "paused":
         say("; ".join(str(e.reason) for e in view.paused), "paused:")
+        say(to_do(view), "what to do:")
     elif view.standing == "ended" and view.concluded:
         winner = view.concluded["winner"]
         say(

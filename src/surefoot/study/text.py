@@ -67,6 +67,17 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
+def content_of(given: Any) -> Any:
+    """The text of a file, where its path is given; else what is given."""
+    path = Path(given) if isinstance(given, str) and given.lstrip()[:1] not in "{<" else given
+    try:
+        if not isinstance(path, Path) or (path is not given and not path.is_file()):
+            return given
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SurefootError(f"cannot read {given}: {getattr(error, 'strerror', None) or error}") from error
+
+
 def table(rows: str | Path | io.TextIOBase | Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of readings with a name each for error messages: from the path of a CSV file, an open one, or a table."""
     if isinstance(rows, io.TextIOBase):

@@ -28,11 +28,19 @@ def check(
     cohort and ending is certified by readings and stakes that were published before.
 
     From outside of the database: `head`, the hash of an event; a `certificate`, as JSON or as the page; a `checkpoint`
-    signed by one of `keys`. Each may be older than the journal: then it passes, and the report says what came since.
+    signed by one of `keys`. Each may be older than the journal: then it passes, and the report says what came since,
+    and whether a certificate is `superseded`.
     The report's `compared` lists what was held against the journal.
     """
     report: dict[str, Any] = {"ok": False, "events": len(events), "head": events[-1].hash if events else None}
-    report |= {"anchored": False, "authenticated": False, "event": None, "compared": [], "since": {}}
+    report |= {
+        "anchored": False,
+        "authenticated": False,
+        "event": None,
+        "compared": [],
+        "since": {},
+        "superseded": False,
+    }
     try:
         upto, content, page = _certificate(certificate, events)
         signed = _checkpoint(checkpoint, events, keys)
@@ -61,6 +69,12 @@ def check(
         return report | {"message": f"this surefoot does not come to what was published: {view.trouble}"}
     since = Counter(event.kind for event in events[at:]) if at else Counter()
     report |= {"ok": True, "anchored": at == len(events), "authenticated": signed > 0, "since": dict(since)}
+    if content is not None and upto < len(events):
+        from .certificate import Certificate
+
+        now = Certificate.of(view).content
+        report["superseded"] = any(now[key] != content[key] for key in ("concluded", "arms", "pulls", "deviations"))
+        report["now"] = now["concluded"]["words"]
     return report | {"message": _words(report, at, upto, signed)}
 
 
@@ -142,7 +156,7 @@ def _certificate(given: Any, events: Sequence[Event]) -> tuple[int, dict[str, An
     except ValueError:
         content = None
     if not isinstance(content, Mapping) or content.get("surefoot") != "certificate":
-        raise Broken("this is not a certificate: give the JSON or the page that `certificate` wrote")
+        raise Broken("this is not a certificate: give the JSON or the page that `certificate` wrote, or its file")
     head = content.get("head")
     seq, hash_ = (head.get("seq"), head.get("hash")) if isinstance(head, Mapping) else (None, None)
     if type(seq) is not int or not 1 <= seq <= len(events):
@@ -166,6 +180,11 @@ def _checkpoint(note: Any, events: Sequence[Event], keys: Sequence[str]) -> int:
         return 0
     from .keys import signers
 
+    if isinstance(note, str):
+        try:
+            note = DECODE(note)
+        except ValueError as error:
+            raise Broken(f"the checkpoint is not valid JSON: {error}") from None
     if not keys:
         raise Broken("whose checkpoint? give the public key of who signed it")
     if not signers(note) & set(keys):
@@ -185,6 +204,8 @@ def _words(report: Mapping[str, Any], at: int, certificate: int, signed: int) ->
         said += (
             f", and the certificate follows from the first {certificate:,}: {len(report['compared'])} parts compared"
         )
+    if report["superseded"]:
+        said += f"; it is superseded by what came after it, and another is due: {report['now']}"
     if signed:
         said += f"; authenticated up to event {signed:,} by a signed checkpoint"
     else:

@@ -223,9 +223,9 @@ def tell(part: str, body: Reading, ask: Ask = needs(*ENTER, bearer=True)) -> Res
         study.desk(ask.me.desk).check(body.id)
     key = body.key or ask.request.headers.get("idempotency-key")
     more = {"key": key, "confirm": body.confirm, "actor": ask.me.actor, **body.block}
-    study.tell(body.id, body.effect, body.harm, body.dose, **more)
+    apart = study.tell(body.id, body.effect, body.harm, body.dose, **more)
     ask.site.hub.heads.pop(study.name, None)
-    return JSONResponse({"done": True})
+    return JSONResponse({"done": True, "deviation": apart})
 
 
 @router.post("/studies/{part}/readings/many")

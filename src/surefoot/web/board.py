@@ -15,7 +15,7 @@ from ..problem import Problem
 from ..study.certificate import _words as conclusion
 from ..study.fold import View
 from ..study.page import STANDING
-from ..study.status import awaiting
+from ..study.status import awaiting, doses, grouped, rates, to_do
 
 SHOWN = 12  # arms in pictures
 HUGE = 1e90  # stands for no bound in the designs
@@ -32,7 +32,7 @@ def summary(view: View) -> dict[str, Any]:
         "shape": view.problem.shape,
         "arms": len(view.problem.arms),
         "in": int((standing == 0).sum()),
-        "subjects": sum(told(view)),
+        "subjects": sum(row["n"] for rows in doses(view) for row in rows),
         "open": still_open(view),
         "awaiting": len(awaiting(view)),
         "alarms": len(view.fired),
@@ -72,43 +72,6 @@ def no_reading(view: View, subject: int) -> bool:
     return harm != harm and subject not in view.gone
 
 
-def told(view: View) -> list[int]:
-    """Subjects with both readings, by arm."""
-    n = [0] * len(view.problem.arms)
-    for given in view.cohorts:
-        for (arm, _), came in (given.came if given.closed else view.sums(given)).items():
-            n[arm] += int(came[0])
-    return n
-
-
-def doses(view: View) -> list[list[dict[str, Any]]]:
-    """By arm: every dose given, in rising order, with its number of readings and their means."""
-    sums: list[dict[float, list[float]]] = [{} for _ in view.problem.arms]
-    for given in view.cohorts:
-        for (arm, dose), came in (given.came if given.closed else view.sums(given)).items():
-            into = sums[arm].setdefault(dose, [0.0, 0.0, 0.0])
-            sums[arm][dose] = [into[0] + came[0], into[1] + came[1], into[2] + came[2]]
-    return [
-        [{"dose": a, "n": int(n), "effect": e / n, "harm": h / n} for a, (n, e, h) in sorted(by.items()) if n]
-        for by in sums
-    ]
-
-
-def grouped(rows: list[dict[str, Any]], most: int = 8) -> list[dict[str, Any]]:
-    """Neighbouring doses together, each group with about as many readings, so that a picture has few points."""
-    if len(rows) <= most:
-        return rows
-    upto = np.cumsum([row["n"] for row in rows])
-    group = np.minimum((upto - 1) * most // upto[-1], most - 1)
-    out = []
-    for k in np.unique(group):
-        own = [row for row, g in zip(rows, group, strict=True) if g == k]
-        n = sum(row["n"] for row in own)
-        means = {k: sum(row["n"] * row[k] for row in own) / n for k in ("dose", "effect", "harm")}
-        out.append({"n": n, **means})
-    return out
-
-
 def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Harm at the safe dose, as read: along the line through 0, or at the highest dose given that is not above."""
     if problem.shape == "linear":
@@ -127,7 +90,8 @@ def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]])
 def board(view: View) -> dict[str, Any]:
     """Everything on the page of the meeting but what looks ahead."""
     p, verdict, given = view.problem, view.design.verdict(view.state), view.open
-    at, by = doses(view), told(view)
+    at = doses(view)
+    by = [sum(row["n"] for row in rows) for rows in at]
     winner = view.concluded["winner"] if view.concluded else None
     waits = Counter(a for s, a in given.subjects() if no_reading(view, s)) if given else Counter[int]()
     arms = []
@@ -158,6 +122,8 @@ def board(view: View) -> dict[str, Any]:
         "study": view.name,
         "standing": view.standing,
         "sentence": sentence(view),
+        "to_do": to_do(view),
+        "rates": rates(view, at),
         "holds": view.trouble is None,
         "trouble": view.trouble,
         "recommendation": brief(view.design.recommendation(view.state).words(p)),

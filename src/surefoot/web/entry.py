@@ -17,6 +17,7 @@ from starlette.responses import Response
 from ..problem import SurefootError
 from ..study import Study
 from ..study.blocks import COLUMNS
+from ..study.status import to_do
 from ..study.text import table
 from . import gate
 from .access import ENTRY
@@ -97,7 +98,7 @@ def take(part: str, ask: Ask = needs(*ENTER)) -> Response:
     def do() -> str:
         if not isinstance(count, float) or count != int(count) or not 1 <= count <= 500:
             raise SurefootError(f"how many? a whole number from 1 to 500; got {ask.field('count')!r}")
-        found = study.assign(int(count), site, actor=ask.me.actor)
+        found = study.desk(site, actor=ask.me.actor).next(int(count))
         ask.site.hub.touched(study.name)
         return f"{len(found)} reserved for {site}." if found else "No assignment is open at present."
 
@@ -114,7 +115,7 @@ def tell(part: str, ask: Ask = needs(*ENTER)) -> Response:
         more = {"key": key, "confirm": f.field("confirm"), "actor": ask.me.actor}
         if ask.me.role == ENTRY:
             study.desk(ask.me.desk, actor=ask.me.actor).check(id)
-        study.tell(id, **given, **more)
+        apart = study.tell(id, **given, **more)
     except SurefootError as error:
         row = {"id": id, "arm": f.field("arm") or "", "dose": f.field("assigned") or "", "key": key}
         row |= {k: f.fields.get(k, "") for k in ("effect", "harm", "confirm", "given", *COLUMNS)}
@@ -128,8 +129,12 @@ def tell(part: str, ask: Ask = needs(*ENTER)) -> Response:
     ask.site.hub.heads.pop(study.name, None)
     said = "harm told, effect due" if given["effect"] is None and not f.field("due") else "told"
     if ask.htmx:
-        return ask.site.render(ask, "row_done.html", id=id, arm=f.field("arm") or "", done=said, given=given)
-    return ask.site.back(f"/study/{path_of(study.name)}/enter", f"{id}: {said}.")
+        return ask.site.render(
+            ask, "row_done.html", id=id, arm=f.field("arm") or "", done=said, given=given, apart=apart
+        )
+    return ask.site.back(
+        f"/study/{path_of(study.name)}/enter", f"{id}: {said}.{f' Deviation: {apart}.' if apart else ''}"
+    )
 
 
 @router.post("/study/{part}/dropped")
@@ -210,13 +215,16 @@ def change_page(part: str, ask: Ask = needs(*CHANGE), id: str = "") -> Response:
 
 
 def _change(ask: Ask, study: Study, status: int = 200, **more: Any) -> Response:
-    standing, dropped, blocks = study.look(
-        lambda view: (view.standing, "open" in view.gone.values(), view.setup.get("blocks"))
+    facts = study.look(
+        lambda view: {
+            "standing": view.standing,
+            "to_do": to_do(view),
+            "dropped": "open" in view.gone.values(),
+            "blocks": view.setup.get("blocks"),
+        }
     )
-    show: dict[str, Any] = {"wrong": "", "id": "", "f": {}, "blocks": blocks} | more
-    return ask.site.render(
-        ask, "change.html", status, study=study.name, tab="change", standing=standing, dropped=dropped, **show
-    )
+    show: dict[str, Any] = {"wrong": "", "id": "", "f": {}} | facts | more
+    return ask.site.render(ask, "change.html", status, study=study.name, tab="change", **show)
 
 
 @router.post("/study/{part}/change")

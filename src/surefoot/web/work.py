@@ -23,8 +23,8 @@ from ..scenario import Linear, Scenario, Table
 from ..study import Study
 from ..study.fold import View
 from ..study.rehearsal import rehearse
+from ..study.status import doses
 from ..study.text import to_csv
-from .board import doses
 
 FARTHEST = 20_000  # subjects that a forecast looks ahead
 MEMORY = 4 << 30  # bytes that one may take
