@@ -143,7 +143,7 @@ def low(trials: int = 100, seed: int = 2, only: str = "") -> None:
     said("binary effects of 5, 4, 3.5, 3%", "pulls, delta 0.1", "times the best", "failed")
     said(*["---"] * 4)
     rates = (0.05, 0.04, 0.035, 0.03)
-    arms = tuple(Arm(f"arm {k}", start=1.0, max=1.0) for k in range(4))
+    arms = tuple(Arm(f"arm {k}", start=1.0, max=1.0, lipschitz=1.0) for k in range(4))
     lines = Scenario(tuple(Linear(x) for x in rates), (Linear(0.1),) * 4)
     straight = Problem(arms=arms, limit=0.5, delta=0.1, shape="linear", noise=Bernoulli())
     problems = (straight, lines), (straight.but(shape="monotonic", slack=0.1), lines), one_level(rates, Bernoulli())

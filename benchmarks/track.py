@@ -15,7 +15,7 @@ TRIALS = 400
 
 
 def instance(means: tuple[float, ...], shape: Any) -> tuple[Problem, Scenario]:
-    arms = tuple(Arm(f"arm {i + 1}", 1.0, 1.0, levels=(1.0,)) for i in range(len(means)))
+    arms = tuple(Arm(f"arm {i + 1}", 1.0, 1.0, 1.0, levels=(1.0,)) for i in range(len(means)))
     problem = Problem(arms, 0.5, shape, Noise("bernoulli"), slack=0.4 if shape == "monotonic" else None, delta=0.1)
     return problem, Scenario(tuple(Linear(x) for x in means), (Linear(0.0),) * len(means))
 

@@ -33,7 +33,7 @@ def line_problem(binary: bool = False) -> Problem:
 
 
 def curve_problem() -> Problem:
-    arms = tuple(Arm(x, 0.0, 2.0) for x in "ABC")
+    arms = tuple(Arm(x, 0.0, 2.0, 1.0) for x in "ABC")
     return Problem(arms, 0.4, "monotonic", Noise("gaussian", 0.2), slack=0.2, delta=0.1)
 
 

@@ -87,6 +87,7 @@ def cli() -> str:
                 elif "--help" not in parameter.opts:
                     usual = parameter.default if isinstance(parameter.default, (int, float, str)) else None
                     usual = None if usual is False or usual is None else f" ({usual} by default)"
+                    usual = f" (or the variable `{parameter.envvar}`)" if parameter.envvar else usual
                     names = ", ".join(f"`{opt}`" for opt in parameter.opts)
                     lines.append(f"| {names} | {(parameter.help or '').replace('|', '/')}{usual or ''} |")
             lines.append("")
@@ -115,6 +116,9 @@ def answers() -> str:
         "designs": '`{"designs": [{"name", "shape", "guarantee", "theorem", "about", "when", "options", "meanings", "from"}], "policies": [...]}`',
         "plan": '`{"files": [...]}`', "advise": '`{"advice": [...]}`',
         "demo": '`{"winner", "picture", "db", "characteristics"}`',
+        "study status": '`{"study", "standing", "reasons", "to_do", "ending", "winner", "recommendation", "arms": [...], '
+        '"rates": [{"arm", "from", "to", "n", "effect", "harm"}], ...}`; `rates`: means by arm and dose given, neighbouring '
+        "doses together where there are more than eight",
         "study ...": "every command has `--json`: one object with what it prints",
     }  # fmt: skip
     lines = ["# JSON", "", "Every command has `--json`: exactly one object on standard output; notes and errors go to standard error. "

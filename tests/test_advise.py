@@ -46,6 +46,11 @@ def test_a_truth_outside_the_assumptions_is_called_so_and_noise_is_no_advice() -
     said = Advice(problem, truth, [], size=Size(100, 1, 120, 1), changes=changes).lines()
     assert "What costs most: sure would take 60% ± 10% of that." in said
     assert "No clear difference, in so few trials: noise." in said
+    capped = Change("better", 0.4, 0.1, at_most=True), Change("no better", 0.6, 0.1, unknown=True)
+    found = Advice(problem, truth, [], size=Size(50_000, 1, 100_000, 0.75), changes=capped)
+    assert "it would take at least 50,000 on average (25% of trials were given up at 100,000)" in found.lines()[1]
+    assert "What costs most: better would take at most 40% ± 10% of that." in found.lines()
+    assert found.to_dict()["subjects"]["at_least"] and found.to_dict()["changes"][1]["ratio"] is None
 
 
 def test_variants_keep_to_the_assumptions() -> None:

@@ -133,6 +133,11 @@ def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) ->
     usual = run("compare", str(path), "--trials", "1", "--json").json["scenarios"][0]["designs"]
     assert {row["design"] for row in usual} == {"surefoot-levels", "boin", "three-plus-three"}
     assert [row["budget"] for row in usual[:4]] == [60, 200, 1000, None]
+    one = run(*command, "--json", "--set", "first=2").json["scenarios"][0]["designs"]  # of those that have it
+    assert [row["label"] for row in one] == ["surefoot-levels:first=2"] * 2 + ["boin"] * 2
+    for name in ("compare", "plan", "advise"):
+        assert "an option of surefoot-levels must be one of" in run(name, str(path), "--set", "frist=2").err
+    assert "--set takes KEY=VALUE" in run("advise", str(path), "--set", "first").err
     both = run("simulate", str(path), "paper-linear", "--trials", "2")
     assert "different shapes" in both.err
     assert len(run("simulate", str(path), "--trials", "2", "--budget", "20", "--json").json["scenarios"]) == 2

@@ -142,6 +142,9 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
         client = NotebookClient(book, timeout=600, startup_timeout=600, kernel_name="python3")
         client.create_kernel_manager().transport = "ipc"  # no port that another process may take first
         client.execute()
+        names: dict[str, object] = {}
+        for cell in book.cells:  # once more from the top, where its files are there
+            exec(cell.source if cell.cell_type == "code" else "", names)
     assert not any("outputs" in cell and not cell.get("execution_count") for cell in book.cells)
     shown = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", ())]
     drawn = sum("image/png" in data for data in shown)

@@ -1,7 +1,6 @@
 """The loops in examples/ do what they say."""
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,3 @@ def test_a_clinic_with_late_effects_takes_fewer_weeks(tmp_path: Path) -> None:
         assert study.view.standing == "ended" and study.verify()["ok"]
         weeks.append(week / study.status()["readings"])
     assert weeks[1] < weeks[0]
-
-
-def test_a_lab_in_a_notebook() -> None:
-    cells = json.loads((EXAMPLES / "lab.ipynb").read_text())["cells"]
-    names: dict[str, Any] = {}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)  # as a kernel would
-    assert names["status"]["readings"] > 100

@@ -12,7 +12,7 @@ from surefoot import Arm, Noise, Problem, SurefootError, case, make
 from surefoot.noise import Bounded
 from surefoot.problem import number
 
-ARMS = (Arm("a", 0.1, 1.5), Arm("b", 0.2, 1.5))
+ARMS = (Arm("a", 0.1, 1.5, 1.0), Arm("b", 0.2, 1.5, 1.0))
 GAUSSIAN = Noise("gaussian", 0.5)
 
 
@@ -32,6 +32,11 @@ def refused(make: Any, message: str) -> None:
 
 
 INF, NAN = math.inf, math.nan
+LIPSCHITZ = (
+    "arm 'b': lipschitz is missing: by how much harm rises at most for one unit of dose. Every dose above the start "
+    "rests on it, so take a number that you would stand for; if it is too small, doses are unsafe, if it is too large, "
+    "it takes longer"
+)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +91,7 @@ def test_one_arm_is_not_a_choice() -> None:
         ),
         ({"slack": 0}, "slack must be finite and above 0; got 0"),
         ({"arms": (Arm("a", 0), Arm("b", 0, 1))}, "arm 'a': max must be finite in the monotonic shape; got inf"),
+        ({"arms": (Arm("a", 0, 1, 2.0), Arm("b", 0, 1))}, LIPSCHITZ),
     ],
 )
 def test_monotonic_refuses(changes: dict[str, Any], message: str) -> None:
@@ -101,7 +107,7 @@ def test_monotonic_refuses(changes: dict[str, Any], message: str) -> None:
         ({"start": -INF}, "arm 'a': start must be finite; got -inf"),
         ({"start": 1, "max": NAN}, "arm 'a': max must be a number; got nan"),
         ({"start": 2, "max": 1}, "arm 'a': start must be at or below max; got start 2, max 1"),
-        ({"start": 1, "lipschitz": 0}, "arm 'a': lipschitz must be finite and above 0; got 0"),
+        ({"start": 1, "lipschitz": 0}, "arm 'a': lipschitz must be a number and above 0; got 0"),
         ({"start": 1, "levels": 3}, "arm 'a': levels must be a list of doses; got 3"),
         ({"start": 1, "levels": "12"}, "arm 'a': levels must be a list of doses; got '12'"),
         ({"start": 1, "levels": []}, "arm 'a': levels must be a list of rising doses; got []"),
@@ -144,7 +150,7 @@ def test_noise_refuses(noise: tuple[Any, ...], message: str) -> None:
 
 def test_what_it_derives() -> None:
     p = monotonic(
-        arms=(Arm("a", 0, 2, 0.5, levels=(0, 1)), Arm("b", -1, 3)),
+        arms=(Arm("a", 0, 2, 0.5, levels=(0, 1)), Arm("b", -1, 3, 1.0)),
         noise=[Noise("gaussian", 0.2), Noise("bernoulli")], limit=-0.5, budget=1e6,
     )  # fmt: skip
     assert p.names == ["a", "b"]

@@ -140,7 +140,7 @@ def test_curves_and_noises_in_a_file(tmp_path: Path) -> None:
 
     register(surefoot_example.HockeyStick, "hockey-stick")
     register(surefoot_example.Uniform)
-    problem = Problem((Arm("a", 0.0, 2.0), Arm("b", 0.0, 2.0)), 0.3, "monotonic", Noise("uniform", 0.4), 0.2)
+    problem = Problem((Arm("a", 0.0, 2.0, 1.0), Arm("b", 0.0, 2.0, 1.0)), 0.3, "monotonic", Noise("uniform", 0.4), 0.2)
     truth = Scenario((Linear(1.0),) * 2, (surefoot_example.HockeyStick(0.5), surefoot_example.HockeyStick(0.7)))
     (tmp_path / "x.toml").write_text(truth.to_toml(problem))
     again, found = surefoot.load(tmp_path / "x.toml")

@@ -87,7 +87,7 @@ def test_levels_and_scenarios_say_what_they_need(tmp_path: Path) -> None:
     found = said(LEVELS, tmp_path)
     for line in (
         "slack is missing: the levels shape needs one of 0 or more (how far over the limit a pull may go)",
-        "line 2: limit is a share of harmed subjects here, between 0 and 1; got 30 (is 0.3 meant?)",
+        "line 2: limit is a share here, where harm is yes or no: between 0 and 1; got 30 (is 0.3 meant?)",
         "line 3: budget must be a whole number of pulls, at most 10^12; got 1.5",
         "line 4: correlation must be between -1 and 1; got 2",
         "line 6: arm 1 lacks levels",
@@ -160,7 +160,7 @@ def test_new_files_are_ready_to_use(shape: str, tmp_path: Path) -> None:
     for truth in (True, False):
         (tmp_path / "x.toml").write_text(write({"shape": shape}, truth))
         problem = Problem.load(tmp_path / "x.toml")
-        assert problem.shape == shape and problem.names == ["drug A", "drug B"]
+        assert problem.shape == shape and problem.names == ["A", "B"]
         VALID.validate(tomllib.loads((tmp_path / "x.toml").read_text()))
     (tmp_path / "x.toml").write_text(write({"shape": shape}))
     problem, found = load(tmp_path / "x.toml")

@@ -40,8 +40,15 @@ class Size:
     ended: float
 
     def __str__(self) -> str:
-        short = "" if self.ended == 1 else f" (ended in {self.ended:.0%} of trials, so it is more)"
-        return f"{self.mean:,.0f} ± {self.se:,.0f} on average, {self.p90:,.0f} in one of ten{short}"
+        if self.at_least:
+            given_up = f"{1 - self.ended:.0%} of trials were given up at {LONGEST:,}"
+            return f"at least {self.mean:,.0f} on average ({given_up})"
+        return f"{self.mean:,.0f} ± {self.se:,.0f} on average, {self.p90:,.0f} in one of ten"
+
+    @property
+    def at_least(self) -> bool:
+        """Some trials had no end by then: the mean is too small."""
+        return self.ended < 1
 
 
 @dataclass(frozen=True)
@@ -49,9 +56,11 @@ class Change:
     what: str
     ratio: float  # subjects with it, to subjects without
     se: float
+    at_most: bool = False  # where trials without it were given up, so that they would take more
+    unknown: bool = False  # where trials with it were
 
     def __str__(self) -> str:
-        return f"{self.ratio:.0%} ± {self.se:.0%}"
+        return f"{'at most ' * self.at_most}{self.ratio:.0%} ± {self.se:.0%}"
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ class Advice:
         if self.least:
             said.append(f"No design that keeps the promise can do with fewer than {self.least:,.0f} on average.")
         said += self.bought.lines() if self.bought else ()
-        clear = [change for change in self.changes if change.ratio + 2 * change.se < 1]
+        clear = [change for change in self.changes if change.ratio + 2 * change.se < 1 and not change.unknown]
         if clear:
             first, *others = (f"{change.what} would take {change} of that" for change in clear)
             said += [f"What costs most: {first}.", *(f"Also: {other}." for other in others)]
@@ -126,6 +135,8 @@ class Advice:
         half = [change.what for change in clear if change.ratio <= 0.5]
         if half:
             said.append(f"It would be halved by {' or by '.join(half)}.")
+        elif self.together and (self.together.unknown or (self.together.at_most and self.together.ratio > 0.5)):
+            said.append(f"What would halve it is not seen: too many trials were given up at {LONGEST:,}.")
         elif self.together:
             enough = "would halve it" if self.together.ratio <= 0.5 else "would not halve it"
             said.append(f"No single change halves it; all together {enough} ({self.together}).")
@@ -133,10 +144,14 @@ class Advice:
         return said
 
     def to_dict(self) -> dict[str, Any]:
-        rows = [{"change": x.what, "ratio": x.ratio, "se": x.se} for x in self.changes]
+        rows = [
+            {"change": x.what, "ratio": None if x.unknown else x.ratio, "se": x.se, "at_most": x.at_most}
+            for x in self.changes
+        ]
         return {
             "scenario": self.scenario.name if self.scenario else None, "doubts": self.doubts, "least": self.least,
-            "subjects": vars(self.size) if self.size else None, "changes": rows, "no_single_best": self.unclear,
+            "subjects": vars(self.size) | {"at_least": self.size.at_least} if self.size else None,
+            "changes": rows, "no_single_best": self.unclear,
             "budget": vars(self.bought) if self.bought else None,
             "together": self.together.ratio if self.together else None, "trials": self.trials, "words": self.lines(),
         }  # fmt: skip
@@ -159,7 +174,8 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
     def compared(what: str, other: Problem) -> Change:
         then = size(other, scenario, rough, trials, seed)
         ratio = then.mean / usual.mean
-        return Change(what, ratio, ratio * math.hypot(then.se / then.mean, usual.se / usual.mean))
+        se = ratio * math.hypot(then.se / then.mean, usual.se / usual.mean)
+        return Change(what, ratio, se, usual.at_least, then.at_least)
 
     for what, key, value in variants(problem, scenario):
         changes.append(compared(what, problem.but(**{key: value})))

@@ -18,10 +18,10 @@ from rich.markup import escape
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
-from .designs import DESIGNS, POLICIES, Design, default, find, make, policies, theorem_of
+from .designs import DESIGNS, POLICIES, Design, default, find, make, options_of, policies, theorem_of
 from .problem import Problem, SurefootError, choice
 from .registry import about, meanings
-from .scenario import Scenario, has_truth, load, load_all
+from .scenario import Scenario, has_truth, load_all
 from .simulate import Run, simulate_all
 from .simulate import simulate as run
 from .tables import Fit
@@ -78,22 +78,12 @@ Refine = Annotated[float | None, typer.Option(help="Go on until the winner's lar
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the design; repeatable.")
 ]
+SetAny = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="An option of those designs that have it; repeatable."),
+]
 As = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json: one JSON object.")]
-
-
-def _case(name: str, arms: int | None, instance: int | None, **changes: Any) -> tuple[Problem, Scenario]:
-    changes = {key: value for key, value in changes.items() if value is not None}
-    if name in CASES or not (name.endswith(".toml") or Path(name).exists()):
-        return case(name, arms, instance=instance, **changes)
-    if arms is not None:
-        raise SurefootError("--arms is for scenarios that scale; a file has the arms it lists")
-    if instance is not None:
-        raise SurefootError("--instance is for the random families; a file is one scenario")
-    problem, scenario = load(name)
-    problem = problem.but(**changes)
-    resolvable(problem)
-    return problem, scenario
 
 
 def resolvable(problem: Problem) -> None:
@@ -109,13 +99,19 @@ def _set(
     names: Sequence[str], arms: int | None, instance: int | None, **changes: Any
 ) -> list[tuple[Problem, Scenario]]:
     """All truths of these scenarios: a file may hold several."""
-    found = []
+    found, changes = [], {key: value for key, value in changes.items() if value is not None}
     for name in names:
-        if name in CASES or not Path(name).exists():
-            found.append(_case(name, arms, instance, **changes))
-        else:
-            problem, _ = _case(name, arms, instance, **changes)
-            found += [(problem, truth) for truth in load_all(name)[1]]
+        if name in CASES or not (name.endswith(".toml") or Path(name).exists()):
+            found.append(case(name, arms, instance=instance, **changes))
+            continue
+        if arms is not None:
+            raise SurefootError("--arms is for scenarios that scale; a file has the arms it lists")
+        if instance is not None:
+            raise SurefootError("--instance is for the random families; a file is one scenario")
+        problem, truths = load_all(name)
+        problem = problem.but(**changes)
+        resolvable(problem)
+        found += [(problem, truth) for truth in truths]
     if len({problem.shape for problem, _ in found}) > 1:
         raise SurefootError("scenarios of different shapes have no design in common; give those of one shape")
     return found
@@ -151,9 +147,18 @@ def going_on(out: Path | None) -> Iterator[None]:
 def _design(name: str | None, problem: Problem, truth: Scenario, options: Sequence[str] | None = None) -> Design:
     from .experiments import design_for
 
-    if bad := [option for option in options or () if "=" not in option]:
-        raise SurefootError(f"--set takes KEY=VALUE; got {bad[0]!r}")
-    return design_for(":".join([name or default(problem.shape), *(options or ())]), problem, truth)
+    own = [f"{key}={value}" for key, value in options_of(options).items()]
+    return design_for(":".join([name or default(problem.shape), *own]), problem, truth)
+
+
+def _designs(names: Sequence[str], problem: Problem, truth: Scenario, options: Sequence[str] | None) -> list[Design]:
+    """Each with those of the options that it has; what none of them has is refused."""
+    keys = [{*_design(name, problem, truth).options} for name in names]
+    for option in options or ():
+        if not any(option.partition("=")[0] in known for known in keys):
+            _design(names[0], problem, truth, [option])  # says what there is
+    own = [[x for x in options or () if x.partition("=")[0] in known] for known in keys]
+    return [_design(name, problem, truth, mine) for name, mine in zip(names, own, strict=True)]
 
 
 def _show(tables: list[Characteristics], form: Format, as_json: bool, whole: dict[str, Any]) -> None:
@@ -213,7 +218,8 @@ def compare(
     trials: Trials = 1000, seed: Seed = 0, arms: Arms = None, delta: Delta = None, slack: Slack = None,
     limit: Limit = None, tolerance: Tolerance = None, budget: Budget = None, refine: Refine = None,
     instance: Instance = None, workers: Workers = 1, cluster: Cluster = None, device: OnDevice = None,
-    width: Width = None, out: Out = None, keep: Keep = None, form: As = Format.table, as_json: Json = False,
+    width: Width = None, out: Out = None, keep: Keep = None, set_: SetAny = None, form: As = Format.table,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate several designs on one or more scenarios, at one or more budgets, side by side."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
@@ -229,9 +235,9 @@ def compare(
     names = [name.strip() for name in designs.split(",")] if designs else fitting
     one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
     runs = [
-        Run(p if most is None else p.but(budget=most), truth, _design(name, p, truth), **one)
+        Run(p if most is None else p.but(budget=most), truth, design, **one)
         for p, truth in problems
-        for name in names
+        for design in _designs(names, p, truth, set_)
         for most in budgets_of(budgets)
     ]
     tables = _played(runs, keep, out, workers=workers, cluster=cluster)
@@ -247,7 +253,7 @@ def plan(
     out: Annotated[Path, typer.Option(help="report.html or report.md; both are written.")] = Path("plan.html"),
     designs: Annotated[str | None, typer.Option(help="Names, commas between; the first is the one planned.")] = None,
     trials: Trials = 500, seed: Seed = 0, delta: Delta = None, slack: Slack = None, limit: Limit = None,
-    tolerance: Tolerance = None, workers: Workers = 1, as_json: Json = False,
+    tolerance: Tolerance = None, workers: Workers = 1, set_: SetAny = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write the protocol report: question, design, promise, operating characteristics, decision table."""
     from .plan import Plan, to_html
@@ -259,11 +265,12 @@ def plan(
     if any(p != problem for p, _ in problems):
         raise SurefootError("a report is about one problem with many truths; these files hold different problems")
     names = [name.strip() for name in designs.split(",")] if designs else [default(problem.shape)]
-    chosen = [_design(name, problem, problems[0][1]) for name in names]
+    chosen = _designs(names, problem, problems[0][1], set_)
     command = ["surefoot", "plan", *scenario, "--budgets", budgets or "end", "--designs", ",".join(names)]
     command += ["--trials", str(trials), "--seed", str(seed)]
     changed = {"--delta": delta, "--slack": slack, "--limit": limit, "--tolerance": tolerance}
     command += [str(x) for key, value in changed.items() if value is not None for x in (key, value)]
+    command += [x for option in set_ or () for x in ("--set", option)]
     truths = [truth for _, truth in problems]
     report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
     pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
@@ -280,7 +287,7 @@ def advise(
     scenario: ScenarioName, design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     trials: Annotated[int, typer.Option(help="Simulated trials of the first look.")] = 16, seed: Seed = 0,
     arms: Arms = None, delta: Delta = None, slack: Slack = None, limit: Limit = None, tolerance: Tolerance = None,
-    budget: Budget = None, instance: Instance = None, as_json: Json = False,
+    budget: Budget = None, instance: Instance = None, set_: Set = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Can it be resolved, how many subjects will it take about, what does a budget buy, what would halve it?"""
     from .advise import advise as look
@@ -289,11 +296,11 @@ def advise(
     truths: list[Scenario | None] = [None]
     if scenario not in CASES and Path(scenario).exists() and not has_truth(scenario):
         problem = Problem.load(scenario).but(**{key: value for key, value in asked.items() if value is not None})
-        chosen = make(design or default(problem.shape))
+        chosen = make(design or default(problem.shape), **options_of(set_))
     else:
         problems = _set([scenario], arms, instance, **asked)
         problem, first = problems[0]
-        truths, chosen = [truth for _, truth in problems], _design(design, problem, first)
+        truths, chosen = [truth for _, truth in problems], _design(design, problem, first, set_)
     found = [look(problem, truth, chosen, trials, seed) for truth in truths]
     if as_json:
         print_json({"advice": [one.to_dict() for one in found]})
@@ -370,8 +377,11 @@ def theory(
     """What the theorems say about a scenario: gaps, lower bounds, upper bounds."""
     from .theory import show, summary
 
-    found = summary(*_case(scenario, arms, instance, delta=delta, slack=slack, limit=limit))
-    print_json(found) if as_json else console.print(show(found))
+    found = [summary(*one) for one in _set([scenario], arms, instance, delta=delta, slack=slack, limit=limit)]
+    if as_json:
+        print_json(found[0] if len(found) == 1 else {"scenarios": found})
+    for one in () if as_json else found:
+        console.print(show(one))
 
 
 @app.command()

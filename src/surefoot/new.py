@@ -12,7 +12,7 @@ from .schema import ARM, PROBLEM, RESPONSES
 
 QUESTIONS: dict[str, tuple[str, str]] = {  # what is asked, and what is taken if nothing is answered
     "shape": ("What is known of the responses: linear, monotonic or levels?", "monotonic"),
-    "arms": ("The arms, commas between", "drug A, drug B"),
+    "arms": ("The arms, commas between", "A, B"),
     "limit": ("Harm must stay at or below", "0.3"),
     "slack": ("How far above that may a pull go", "0.2"),
     "delta": ("Error probability, for a wrong arm or an unsafe pull together", "0.05"),

@@ -38,7 +38,8 @@ class Arm:
     max
         The largest dose that may be given; without an end by default.
     lipschitz
-        Harm rises by at most this much for every unit of dose; the monotonic shape relies on it.
+        Harm rises by at most this much for every unit of dose. The monotonic shape relies on it, so it has no usual
+        value there; the others do not use it.
     levels
         The doses that can be given, rising; without a start dose numbers or names, the first known to be safe.
     labels
@@ -61,7 +62,7 @@ class Arm:
     name: str
     start: float = math.nan
     max: float = math.inf
-    lipschitz: float = 1.0  # how fast harm can rise with the dose; the monotonic shape relies on it
+    lipschitz: float = math.inf  # how fast harm can rise with the dose: nothing is known of it
     levels: tuple[Any, ...] | None = None
     labels: tuple[str | float, ...] | None = None
 
@@ -72,7 +73,7 @@ class Arm:
             self._order(me)
         put(self, "start", number(me + "start", self.start))
         put(self, "max", number(me + "max", self.max, finite=False))
-        put(self, "lipschitz", number(me + "lipschitz", self.lipschitz, above=0))
+        put(self, "lipschitz", number(me + "lipschitz", self.lipschitz, above=0, finite=False))
         if self.start > self.max:
             raise SurefootError(f"{me}start must be at or below max; got start {self.start:g}, max {self.max:g}")
         if self.levels is not None:
@@ -139,7 +140,8 @@ class Arm:
     def to_dict(self) -> dict[str, Any]:
         if self.labels is not None:
             return {"name": self.name, "levels": list(self.labels)}
-        out: dict[str, Any] = {"name": self.name, "start": self.start, "max": self.max, "lipschitz": self.lipschitz}
+        out: dict[str, Any] = {"name": self.name, "start": self.start, "max": self.max}
+        out |= {} if math.isinf(self.lipschitz) else {"lipschitz": self.lipschitz}
         return out | ({"levels": list(self.levels)} if self.levels else {})
 
 
@@ -251,6 +253,12 @@ class Problem:
                 number(f"arm {arm.name!r}: start in the linear shape", arm.start, above=0)
             if not linear and math.isinf(arm.max):
                 raise SurefootError(f"arm {arm.name!r}: max must be finite in the monotonic shape; got {arm.max!r}")
+            if self.shape == "monotonic" and math.isinf(arm.lipschitz):
+                raise SurefootError(
+                    f"arm {arm.name!r}: lipschitz is missing: by how much harm rises at most for one unit of dose. "
+                    f"Every dose above the start rests on it, so take a number that you would stand for; if it is too "
+                    f"small, doses are unsafe, if it is too large, it takes longer"
+                )
 
     # The numbers of all arms as arrays, in arm order.
     @cached_property

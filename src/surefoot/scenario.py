@@ -400,7 +400,7 @@ def parse_curve(where: str, data: Any, levels: int | None = None) -> Curve:
 
 
 def load(path: str | Path) -> tuple[Problem, Scenario]:
-    """Read a scenario file: a problem file whose arms also have `effect` and `harm`. Of several truths, the first.
+    """Read a scenario file: a problem file whose arms also have `effect` and `harm`.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
     Raises
     ------
     SurefootError
-        With all that is wrong in the file, line by line.
+        With all that is wrong in the file, line by line; or where it holds several truths, which `load_all` reads.
 
     Examples
     --------
@@ -426,6 +426,9 @@ def load(path: str | Path) -> tuple[Problem, Scenario]:
     True
     """
     problem, found = load_all(path)
+    if len(found) > 1:
+        names = ", ".join(repr(one.name) for one in found)
+        raise SurefootError(f"{path} holds {len(found)} scenarios ({names}): surefoot.scenario.load_all reads them all")
     return problem, found[0]
 
 

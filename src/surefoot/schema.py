@@ -50,8 +50,8 @@ ARM: dict[str, Data] = {
     "start": {**NUMBER, "description": "A dose known to be safe. Not in the levels shape."},
     "max": {**NUMBER, "description": "The largest dose that may be given; needed in the monotonic shape; in the linear "
             "one there may be none."},
-    "lipschitz": {**NUMBER, "exclusiveMinimum": 0, "default": 1.0, "description": "Harm rises by at most this much for "
-                  "every unit of dose; the monotonic shape relies on it."},
+    "lipschitz": {**NUMBER, "exclusiveMinimum": 0, "description": "Harm rises by at most this much for every unit of "
+                  "dose; needed in the monotonic shape, and not used in the others."},
     "levels": {"type": "array", "minItems": 1, "items": {"type": ["number", "string"]}, "description": "The doses that "
                "can be given, rising. In the levels shape numbers or names, the first known to be safe; else numbers "
                "that begin at the start dose."},
@@ -94,6 +94,7 @@ def json_schema() -> Data:
         "allOf": [
             {"if": _is("linear"), "then": {"not": {"required": ["slack"]}}, "else": {"required": ["slack"]}},
             {"if": _is("levels"), "then": with_levels, "else": with_start},
+            {"if": _is("monotonic"), "then": {"properties": {"arms": {"items": {"required": ["lipschitz"]}}}}},
         ],
         "$defs": {
             "arm": _table(arm, ["name"]),
@@ -272,7 +273,7 @@ def _units(known: Data, noise: Any, faults: Faults) -> None:
         for key in ("limit", "slack"):
             x = known.get(key)
             if isinstance(x, (int, float)) and x > 1:
-                faults.add((key,), f"{key} is a share of harmed subjects here, between 0 and 1; got {x:g}"
+                faults.add((key,), f"{key} is a share here, where harm is yes or no: between 0 and 1; got {x:g}"
                            + (f" (is {x / 100:g} meant?)" if x <= 100 else ""))  # fmt: skip
 
 

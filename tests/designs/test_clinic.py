@@ -93,5 +93,5 @@ def test_budget_and_promise(name: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(SurefootError, match="boin is for binary harms; got gaussian"):
         make("boin").start(case("levels-gaussian")[0])
-    with pytest.raises(SurefootError, match="three-plus-three needs at least one subject a drug; the budget is 2"):
+    with pytest.raises(SurefootError, match="three-plus-three needs at least one subject an arm; the budget is 2"):
         make("three-plus-three").start(case("levels-thall", budget=2)[0])

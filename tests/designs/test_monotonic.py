@@ -79,7 +79,7 @@ def test_bounds_hold(made: strategies.Case, seed: int) -> None:
 
 
 def two(**changes: object) -> Problem:
-    arms = (Arm("a", 0.0, 2.0), Arm("b", 0.0, 2.0))
+    arms = (Arm("a", 0.0, 2.0, 1.0), Arm("b", 0.0, 2.0, 1.0))
     return Problem(arms, 0.3, "monotonic", Noise("gaussian", 0.01), slack=0.2).but(**changes)
 
 

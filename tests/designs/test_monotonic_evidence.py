@@ -100,8 +100,8 @@ DOSE = WIDTH  # of the pulls below: in a column of its own
 
 def both(at: Any, levels: bool, noise: Noise, x: Any, exact: bool = True) -> list[Any]:
     """`down` and `up` of an arm with these pulls, from start dose 1 or (levels) 0 to largest dose 4, as they came."""
-    arm = Arm("a", 0.0, 4.0, 1.0, LEVELS) if levels else Arm("a", 1.0, 4.0)
-    problem = Problem((arm, Arm("b", 0.0, 4.0)), 0.3, "monotonic", (noise, noise), slack=0.2)
+    arm = Arm("a", 0.0, 4.0, 1.0, LEVELS) if levels else Arm("a", 1.0, 4.0, 1.0)
+    problem = Problem((arm, Arm("b", 0.0, 4.0, 1.0)), 0.3, "monotonic", (noise, noise), slack=0.2)
     doses, rows, row = np.full((1, 2, MORE), np.inf), np.zeros((1, 2, MORE, WIDTH)), np.zeros(1, int)
     came = np.random.default_rng(len(at)).permutation(len(at))
     doses[0, 0, : len(at)], rows[0, 0, : len(at)] = at[came, DOSE], at[came, :WIDTH]
@@ -337,7 +337,7 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
 @pytest.mark.parametrize("far", [0.15, 0.3])
 def test_no_dose_above_the_ceiling_is_certified_more_often_than_its_share(far: float) -> None:
     """All rungs next to the dose where harm is too high, and all pulls on it: the hardest there is."""
-    arms = (Arm("a", 1.0, 1.04), Arm("b", 1.0, 1.04))
+    arms = (Arm("a", 1.0, 1.04, 1.0), Arm("b", 1.0, 1.04, 1.0))
     problem = Problem(arms, 0.3, "monotonic", Noise("gaussian", 1.0), slack=0.02, delta=0.9)
     trials, rng = 300, np.random.default_rng(3)
     state, broken = EVIDENCE.begin(problem, trials, np), np.zeros(trials, bool)

@@ -38,7 +38,7 @@ class Wild(Astray):
 
 def three(**changes: Any) -> tuple[Problem, Scenario]:
     """Harm is the dose, up to 1/2; the second arm is the best."""
-    arms = tuple(Arm(name, 0.0, 1.0) for name in "abc")
+    arms = tuple(Arm(name, 0.0, 1.0, 1.0) for name in "abc")
     problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.02), slack=0.3, delta=0.1)
     return problem.but(**changes), Scenario((Linear(0.2), Linear(0.2, 0.3), Linear(0.2, 0.1)), (Linear(1.0),) * 3)
 

@@ -56,7 +56,7 @@ def test_a_policy_reads_what_is_known_and_no_more() -> None:
 
 def two(gap: float = 0.2, slope: float = 0.5, **changes: Any) -> tuple[Problem, Scenario]:
     """Two arms with harm = dose and a limit of 1/2, and effects that rise by `slope` and differ by `gap`."""
-    arms = (Arm("a", 0.0, 1.0), Arm("b", 0.0, 1.0))
+    arms = (Arm("a", 0.0, 1.0, 1.0), Arm("b", 0.0, 1.0, 1.0))
     problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1)
     return problem.but(**changes), Scenario((Linear(slope, gap), Linear(slope)), (Linear(1.0), Linear(1.0)))
 
@@ -200,14 +200,14 @@ def test_a_start_dose_above_the_limit_is_stopped() -> None:
 
 def test_a_limit_above_every_binary_harm() -> None:
     """limit + slack above 1: no dose can be above it, and none is held back."""
-    arms = (Arm("a", 0.0, 1.0), Arm("b", 0.0, 1.0))
+    arms = (Arm("a", 0.0, 1.0, 1.0), Arm("b", 0.0, 1.0, 1.0))
     problem = Problem(arms, 0.85, "monotonic", Noise("bernoulli"), slack=0.2, delta=0.1, budget=200_000)
     scenario = Scenario((Linear(0.9), Linear(0.3)), (Linear(0.9, 0.05), Linear(0.9, 0.05)))
     assert np.all(simulate(problem, scenario, DESIGN, 10, seed=11).winner == 0)
 
 
 def test_an_arm_with_one_dose_only() -> None:
-    arms = (Arm("a", 1.0, 1.0), Arm("b", 0.0, 2.0))
+    arms = (Arm("a", 1.0, 1.0, 1.0), Arm("b", 0.0, 2.0, 1.0))
     problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1)
     scenario = Scenario((Linear(0.1, 0.9), Linear(0.1)), (Linear(0.2), Linear(0.3)))
     assert np.all(simulate(problem, scenario, DESIGN, 10, seed=14).winner == 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..problem import SurefootError, choice
@@ -107,6 +108,14 @@ def find(spec: str) -> tuple[str, dict[str, Any]]:
     return DESIGNS.find(name), options
 
 
+def options_of(given: Sequence[str] | None) -> dict[str, str]:
+    """What `--set KEY=VALUE` says, as a command line has it."""
+    pairs = [text.partition("=") for text in given or ()]
+    if bad := [key for key, equals, _ in pairs if not equals]:
+        raise SurefootError(f"--set takes KEY=VALUE; got {bad[0]!r}")
+    return {key: value for key, _, value in pairs}
+
+
 def policies(shape: str) -> list[str]:
     """The policies of others, on designs for this shape."""
     return [name for name, kind in POLICIES.items() if DESIGNS[kind.on].shape == shape]
@@ -114,5 +123,5 @@ def policies(shape: str) -> list[str]:
 
 __all__ = [
     "DESIGNS", "POLICIES", "Cohort", "Design", "Outcome", "Policy", "Verdict",
-    "default", "find", "make", "policies", "theorem_of",
+    "default", "find", "make", "options_of", "policies", "theorem_of",
 ]  # fmt: skip

@@ -102,7 +102,7 @@ class OneByOne(Design[ClinicState]):
 
     def _within_budget(self, s: ClinicState) -> ClinicState:
         if s.problem.budget < len(s.problem.arms):
-            raise SurefootError(f"{self.name} needs at least one subject a drug; the budget is {s.problem.budget}")
+            raise SurefootError(f"{self.name} needs at least one subject an arm; the budget is {s.problem.budget}")
         return s
 
 

@@ -38,7 +38,8 @@ def textbook(kernel: Kernel, noise: float, grid: Array, doses: Array, readings: 
 
 def costs(sizes: tuple[int, ...] = SIZES) -> list[Cost]:
     """Measured now: one trial, pulls spread over the grid of the first arm, the fastest of a few repeats."""
-    problem = Problem((Arm("a", -3.0, -0.5), Arm("b", -3.0, -0.5)), 0.3, "monotonic", Noise("gaussian", 0.3), slack=0.2)
+    arms = Arm("a", -3.0, -0.5, 1.0), Arm("b", -3.0, -0.5, 1.0)
+    problem = Problem(arms, 0.3, "monotonic", Noise("gaussian", 0.3), slack=0.2)
     design, kernel, rng = SafeOpt(), rbf_kernel(1.0, 1.0), np.random.default_rng(0)
     state = design.start(problem)
     grid = state.grid.dose[0]

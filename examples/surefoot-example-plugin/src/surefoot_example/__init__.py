@@ -104,7 +104,7 @@ class Uniform(Noise):
 def sticks(arms: int) -> tuple[Problem, Scenario]:
     """Harm that is nothing for a while and then rises; the last arm is the best."""
     problem = Problem(
-        [Arm(f"arm {k + 1}", 0.0, 2.0) for k in range(arms)], 0.3, "monotonic", Noise("gaussian", 0.2), 0.2, 0.1
+        [Arm(f"arm {k + 1}", 0.0, 2.0, 1.0) for k in range(arms)], 0.3, "monotonic", Noise("gaussian", 0.2), 0.2, 0.1
     )
     effect = [Emax(0.4 + 0.4 * (k == arms - 1), 0.3) for k in range(arms)]
     return problem, Scenario(effect, [HockeyStick(0.5, 0.5) for _ in range(arms)])
