@@ -257,8 +257,11 @@ def test_the_board_follows_and_says_when_it_cannot(watch: Watch, tmp_path: Path)
         with serving(db, port=port) as server:
             page = log_in(server, watch.context(), "sees", "reader")
             page.goto(f"{server.url}/study/live")
+            page.click("summary >> text=In numbers")
             study.pause("a phone call")
             page.wait_for_selector("text=Paused: a phone call")
+            page.wait_for_selector("text=What to do: resume it with a reason, or stop it.")
+            assert page.is_visible("th:has-text('Mean harm')"), "what was opened stays so"
         page.wait_for_selector("#offline:visible")
         with serving(db, port=port):
             study.resume("it was nothing")

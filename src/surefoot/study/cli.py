@@ -71,7 +71,8 @@ def create(
     )  # fmt: skip
     given = made.view.open
     size = given.size if given else 0
-    done(made, as_json, f"study {made.name!r}: {chosen.name}, {size:,} assignments are open", open=size)
+    what = "blocks" if blocks else "assignments"
+    done(made, as_json, f"study {made.name!r}: {chosen.label}, {size:,} {what} are open", open=size)
 
 
 @app.command()

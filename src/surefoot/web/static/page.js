@@ -66,6 +66,17 @@
     }, 30);
   });
 
+  // What somebody opened on the board stays open when it is drawn anew
+  let shown = false;
+  document.addEventListener("htmx:beforeSwap", () => {
+    const rates = document.getElementById("rates");
+    shown = rates ? rates.open : shown;
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    const rates = document.getElementById("rates");
+    if (rates) rates.open = shown;
+  });
+
   // The connection
   const offline = document.getElementById("offline");
   const live = document.getElementById("live");
