@@ -37,7 +37,7 @@ def main(file: str | Path = "clinic.db", pipeline: int = 2, seed: int = 1) -> tu
     study = Study.create(file, "clinic", PROBLEM, actor="ward", seed=seed, pipeline=pipeline)
     due: list[tuple[int, str, float]] = []  # week, patient, response
     week = 0
-    while study.view.standing == "running":
+    while study.view.standing in ("running", "paused"):  # in a pause `ask` raises an error that says why
         study.tell_many([{"id": id, "effect": response} for when, id, response in due if when <= week])
         due = [row for row in due if row[0] > week]
         toxic = []

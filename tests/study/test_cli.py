@@ -63,7 +63,7 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     fourth = cli.json("ask")["assignments"][0]["id"]
     given = "tell", fourth, "--effect", "0.1", "--harm", "0.1", "--dose", "0.15"
     said = f"{fourth}: given at 0.15 instead of 0.2: the certificate lists it as a deviation"
-    assert said in " ".join(cli(*given).split()) and cli.json(*given)["deviation"] == said
+    assert said in " ".join(cli(*given).split()) and cli.json(*given)["deviations"] == [said]
     assert "mean harm" in cli("status") and {(r["from"], r["n"]) for r in cli.json("status")["rates"]} == {
         (0.15, 1), (0.2, 1)
     }  # fmt: skip
@@ -76,7 +76,8 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
         Path("r.csv").write_text(
             "id,effect,harm\n" + "".join(f"{r['id']},{r['effect']!r},{r['harm']!r}\n" for r in rows)
         )
-        assert cli.json("tell", "--csv", "r.csv")["told"] == len(rows)
+        found = cli.json("tell", "--csv", "r.csv")
+        assert (found["told"], found["deviations"]) == (len(rows), [])
     assert "ended" in cli("status") and "refuted" in cli("status")
     status = cli.json("status")
     assert status["winner"] == "A" and status["standing"] == "ended"

@@ -515,7 +515,7 @@ class TestReadingsThatCannotBe:
         while study.view.standing == "running":
             study.tell_many([{"id": a.id, "effect": 0.1, "harm": 3.0} for a in study.ask()], actor="bob")
         assert study.log()[-1].data["by"] == "watch"
-        with pytest.raises(Paused, match=r"by the watch on .*What to do: .* also at the dose that was flagged"):
+        with pytest.raises(Paused, match=r"by a watch on .*What to do: .* also at a dose that was flagged"):
             study.ask()
         with pytest.raises(SurefootError, match=r"another actor lifts that .ann"):
             study.resume("it is fine", actor="bob")

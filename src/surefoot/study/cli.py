@@ -12,6 +12,7 @@ from ..designs import make, options_of
 from ..problem import Problem, SurefootError
 from . import Study, cli_look
 from .published import default
+from .requests import deviation
 from .terminal import (
     Actor,
     Db,
@@ -38,6 +39,7 @@ from .terminal import (
     write,
     writes,
 )
+from .text import table as rows_of
 from .text import to_csv
 
 __all__ = ["app", "cli_look"]
@@ -153,14 +155,15 @@ def tell(
     if (table is None) == (id is None):
         raise SurefootError("tell one assignment by its ID, or many with --csv FILE")
     if table is not None:
-        new, apart = it.tell_many(table), None
+        new, ids = it.tell_many(table), [row["id"] for _, row in rows_of(table)]
     else:
-        before = it.view.seq
-        apart = it.tell(str(id), effect, harm, as_dose(dose), key=key, confirm=confirm, **block)
+        before, ids = it.view.seq, [str(id)]
+        it.tell(ids[0], effect, harm, as_dose(dose), key=key, confirm=confirm, **block)
         new = int(it.view.seq > before)
-    if apart and not as_json:
-        say(apart, "deviation:")
-    done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new, deviation=apart)
+    apart = it.look(lambda view: [said for one in ids if (said := deviation(view, one))])
+    for said in () if as_json else apart:
+        say(said, "deviation:")
+    done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new, deviations=apart)
 
 
 @app.command()
@@ -214,7 +217,7 @@ def resume(
         raise SurefootError("to count drop-outs as a reading give both --void-effect and --void-harm")
     watched = any(event.data.get("by") == "watch" for event in it.view.paused)
     it.resume(reason, voids=voids or None)
-    done(it, as_json, "the study goes on" + ", also at the dose that was flagged" * watched)
+    done(it, as_json, "the study goes on" + " as before, also at a dose that was flagged" * watched)
 
 
 @app.command()

@@ -18,7 +18,7 @@ TO_DO = {  # by who paused a study: what the people there can do
     "actor": "resume it with a reason, or stop it",
     "watch": "look at the readings behind it. One that is wrong is corrected; then resume. If the assumption is wrong, "
     "stop, and begin anew with a problem that is true. To resume otherwise says that the assumption holds all the "
-    "same: the study goes on as before, also at the dose that was flagged",
+    "same: the study goes on as before, also at a dose that was flagged",
     "voided": "resume it with a reason: others take the places of those who dropped out, or these count as a reading "
     "that you name",
     "size": "stop it, and begin anew with a sigma in the units of the readings",
@@ -70,7 +70,8 @@ def to_do(view: View) -> str | None:
 def check_running(view: View) -> None:
     """That nothing is given out in a pause is said, with why, by whom and what to do: at an end there is just none."""
     if view.standing == "paused":
-        who = [f"the {by}" if (by := e.data.get("by", "actor")) != "actor" else e.actor for e in view.paused]
+        own = {"watch": "a watch", "size": "its size", "checker": "the checker"}
+        who = [own.get(e.data.get("by", ""), e.actor) for e in view.paused]
         said = "; ".join(f"by {by} on {e.at[:10]}: {e.reason}" for by, e in zip(who, view.paused, strict=True))
         raise Paused(f"study {view.name!r} is paused {said}. What to do: {to_do(view)}")
 
