@@ -122,7 +122,7 @@ def test_start_dose_above_the_limit_is_stopped() -> None:
 
 def test_levels_out_of_reach_end_with_the_budget() -> None:
     """The next level is so far that no bound can certify it: it stays where it is, safely, and says so."""
-    arms = tuple(Arm(name, 0.0, 2.0, levels=(0.0, 2.0)) for name in "ab")
+    arms = tuple(Arm(name, 0.0, 2.0, 1.0, levels=(0.0, 2.0)) for name in "ab")
     scenario = Scenario((Linear(1.0), Linear(0.9)), (Linear(0.4),) * 2)
     result = simulate(two(arms=arms, budget=10**6), scenario, THEORY, 20)
     assert {ENDINGS[k] for k in result.ending} == {"budget-spent"}

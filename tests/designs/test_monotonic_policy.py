@@ -230,7 +230,7 @@ def test_a_plateau_hides_no_value() -> None:
 
 def test_no_rival_is_left_at_a_level_under_the_limit() -> None:
     """Where it should be over the limit lies between two levels: at the lower one nothing was told, without end."""
-    arms = tuple(Arm(name, 0.0, 1.0, levels=tuple(k / 20 for k in range(21))) for name in "ab")
+    arms = tuple(Arm(name, 0.0, 1.0, 1.0, levels=tuple(k / 20 for k in range(21))) for name in "ab")
     problem = Problem(arms, 0.5, "monotonic", Noise("gaussian", 0.1), slack=0.2, delta=0.1, budget=200)
     scenario = Scenario((Linear(0.3, 0.03), Linear(0.3)), (Linear(0.72), Linear(0.73)))
     for state, _, _, _ in play(DESIGN, problem, scenario, trials=2):
