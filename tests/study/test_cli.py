@@ -106,6 +106,8 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     Path("truth.toml").write_text(scenario(problem(sigma=0.1)).to_toml(problem(sigma=0.1)))
     assert cli.json("forecast", "truth.toml", "--trials", "10")["forecasts"][0]["pulls"]["mean"] == 0
     cli("forecast", "truth.toml", "--trials", "10")
+    Path("truth.toml").write_text(Path("truth.toml").read_text().replace('"A"', '"Z"'))
+    assert "is about the arms Z, B, C; this study has A, B, C" in cli("forecast", "truth.toml", code=2)
     cli("preview")
 
 

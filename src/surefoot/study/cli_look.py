@@ -10,7 +10,7 @@ import typer
 
 from ..checks import between
 from ..problem import SurefootError
-from ..scenario import load_all
+from ..scenario import Scenario, load_all
 from .journal import Journal
 from .terminal import (
     Db,
@@ -96,7 +96,14 @@ def forecast(
     seed: Annotated[int, typer.Option()] = 0, db: Db = None, study: Name = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """How many pulls are still to go, if a scenario were the truth."""
-    rows = opened(db, study).forecast([truth for path in scenario for truth in load_all(path)[1]], trials, seed)
+    it, truths = opened(db, study), list[Scenario]()
+    for path in scenario:
+        problem, found = load_all(path)
+        if problem.names != (names := it.view.problem.names):
+            said = f"{path} is about the arms {', '.join(problem.names)}; this study has {', '.join(names)}"
+            raise SurefootError(f"{said}: a forecast needs a truth of the same arms, in the same order")
+        truths += found
+    rows = it.forecast(truths, trials, seed)
     if as_json:
         print_json({"forecasts": rows})
         return

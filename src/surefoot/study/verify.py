@@ -205,7 +205,7 @@ def _words(report: Mapping[str, Any], at: int, certificate: int, signed: int) ->
             f", and the certificate follows from the first {certificate:,}: {len(report['compared'])} parts compared"
         )
     if report["superseded"]:
-        said += f"; it is superseded by what came after it, and another is due: {report['now']}"
+        said += f"; it is superseded by what came after it, and another is due: {report['now'].rstrip('.')}"
     if signed:
         said += f"; authenticated up to event {signed:,} by a signed checkpoint"
     else:
