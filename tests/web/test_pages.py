@@ -154,6 +154,8 @@ def test_what_jobs_look_up(tmp_path: Path) -> None:
     assert done("forecast", trials=2)["forecasts"][0]["trials"] == 2
     with pytest.raises(SurefootError, match="1 to 20,000 trials"):
         done("forecast", trials=0)
+    with pytest.raises(SurefootError, match="this text is about the arms cream A"):
+        done("forecast", trials=2, text=START)
     assert len(study.log()) == len(Study.open(db, "one").log())
 
 

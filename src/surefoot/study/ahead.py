@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, expected_squares, repeat, take
-from ..problem import SurefootError
+from ..problem import Problem, SurefootError
 from ..scenario import Scenario
 from .checker import Given
 from .fold import View
@@ -104,6 +104,13 @@ def forecast(view: View, scenarios: Sequence[Scenario], trials: int, seed: int) 
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise SurefootError(f"trials must be a whole number of at least 1; got {trials!r}")
     return [_forecast(view, scenario, trials, np.random.default_rng([seed, k])) for k, scenario in enumerate(scenarios)]
+
+
+def same_arms(view: View, problem: Problem, what: str) -> None:
+    """Refuse the truths of another problem: a scenario has curves, and no names."""
+    if problem.names != view.problem.names:
+        said = f"{what} is about the arms {', '.join(problem.names)}; this study has {', '.join(view.problem.names)}"
+        raise SurefootError(f"{said}: a forecast needs a truth of the same arms, in the same order")
 
 
 def _forecast(view: View, scenario: Scenario, trials: int, rng: np.random.Generator) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import typer
 from ..checks import between
 from ..problem import SurefootError
 from ..scenario import Scenario, load_all
+from .ahead import same_arms
 from .journal import Journal
 from .terminal import (
     Db,
@@ -99,9 +100,7 @@ def forecast(
     it, truths = opened(db, study), list[Scenario]()
     for path in scenario:
         problem, found = load_all(path)
-        if problem.names != (names := it.view.problem.names):
-            said = f"{path} is about the arms {', '.join(problem.names)}; this study has {', '.join(names)}"
-            raise SurefootError(f"{said}: a forecast needs a truth of the same arms, in the same order")
+        same_arms(it.view, problem, str(path))
         truths += found
     rows = it.forecast(truths, trials, seed)
     if as_json:

@@ -21,6 +21,7 @@ from ..designs.recommend import isotonic
 from ..problem import SurefootError
 from ..scenario import Linear, Scenario, Table
 from ..study import Study
+from ..study.ahead import same_arms
 from ..study.fold import View
 from ..study.rehearsal import rehearse
 from ..study.status import doses
@@ -48,9 +49,15 @@ def preview(say: Say, url: str, study: str, most: int = 6) -> Any:
 def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None = None, parts: int = 5) -> Any:
     """Subjects still to go: if things are as they were read so far, or as scenarios in TOML say. Trials that would take
     more than FARTHEST are given up there."""
+    from .lab_work import read
+
     it = Study.open(url, study, actor="page")
     it.look(_within_reach)
-    scenarios = _scenarios(text) if text else [it.look(as_read)]
+    if text:
+        problem, scenarios = read(text)
+        it.look(lambda view: same_arms(view, problem, "this text"))
+    else:
+        scenarios = [it.look(as_read)]
     if not 1 <= trials <= 20_000:
         raise SurefootError(f"a forecast plays 1 to 20,000 trials; got {trials:,}")
     out = []
@@ -115,12 +122,6 @@ def as_read(view: View) -> Scenario:
                 x, y = [x[0], x[0] + 1.0], [y[0], y[0]]
             curves[key].append(Table(tuple(x), tuple(y)))
     return Scenario(effect=tuple(curves["effect"]), harm=tuple(curves["harm"]), name="as read so far")
-
-
-def _scenarios(text: str) -> list[Scenario]:
-    from .lab_work import read
-
-    return read(text)[1]
 
 
 def look(say: Say, url: str, study: str, command: str, actor: str, arguments: dict[str, Any]) -> Any:
