@@ -114,7 +114,8 @@ def answers() -> str:
         "theory": "bounds, each with `pulls`, `by`, `holds`, or `why` it is not stated; and `arms`",
         "scenarios": f"`{json.dumps({'scenarios': [one]})}`",
         "designs": '`{"designs": [{"name", "shape", "guarantee", "theorem", "about", "when", "options", "meanings", "from"}], "policies": [...]}`',
-        "plan": '`{"files": [...]}`', "advise": '`{"advice": [...]}`',
+        "plan": '`{"files": [...]}`', "advise": '`{"advice": [{"subjects": {"mean", "at_least", ...}, ...}]}`; `at_least`: '
+        "trials were given up, so that the mean is too small",
         "demo": '`{"winner", "picture", "db", "characteristics"}`',
         "study status": '`{"study", "standing", "reasons", "to_do", "ending", "winner", "recommendation", "arms": [...], '
         '"rates": [{"arm", "from", "to", "n", "effect", "harm"}], ...}`; `rates`: means by arm and dose given, neighbouring '
