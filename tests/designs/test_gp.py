@@ -8,7 +8,7 @@ from surefoot.experiments.cost import textbook
 
 
 def problem(**arm: object) -> Problem:
-    arms = tuple(Arm(f"arm {i}", 0.1, 2.0 + i, **arm) for i in range(3))  # type: ignore[arg-type]
+    arms = tuple(Arm(f"arm {i}", 0.1, 2.0 + i, **{"lipschitz": 1.0} | arm) for i in range(3))  # type: ignore[arg-type]
     return Problem(arms, 1.0, "monotonic", Noise("gaussian", 0.3), slack=0.1)
 
 
