@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from surefoot import Study, make
+from surefoot import Study, SurefootError, make
 from surefoot.scenario import Linear, Scenario
 from surefoot.study import simulated
-from surefoot.study.checker import Event, check
+from surefoot.study.checker import Event, SurefootLinear, check
+from surefoot.study.published import CHECKERS
 from surefoot.study.rows import dumps
 from surefoot.study.verify import check as verify
 
@@ -132,3 +133,66 @@ def test_what_a_watch_said_is_what_it_saw() -> None:
         assert not check(sealed([*events, last._replace(payload=json.dumps(data))]))["ok"], data
     other = last.data | {"arm": (arm + 1) % 3}
     assert not verify(sealed([*events, last._replace(payload=json.dumps(other))]))["ok"]
+
+
+@pytest.mark.parametrize("change", [
+    {"plausible": {"harm": [-1e999, 1e999]}}, {"plausible": {"harm": [2, 1]}}, {"plausible": {"harm": "ab"}},
+    {"plausible": {"harm": [0, 1, 2]}}, {"seed": -1}, {"seed": 2**64}, {"blocks": 1}, {"pipeline": True},
+    {"lift": "me"},
+    {"watch": {"level": 0.01, "do": "warn", "digest": "", "note": "all is well"}}, {"versions": {"approved": "yes"}},
+    {"theorem": {"name": "surefoot-linear/4", "digest": "", "proved": "yes"}}, {"versions": {"numpy": {}}},
+])  # fmt: skip
+def test_settings_are_in_their_bounds(change: dict[str, Any]) -> None:
+    first, *rest = ended("surefoot-linear")
+    text = json.dumps(first.data | change).replace("Infinity", "1e999")
+    report = check(sealed([first._replace(payload=text), *rest]))
+    assert not report["ok"] and report["event"] == 1, report
+
+
+def test_a_block_far_larger_than_was_asked_for_is_confirmed_by_somebody() -> None:
+    """And what is plausible of a block is its mean: once its sum was held against the range of one reading."""
+    study = Study.create("sqlite://", "s", problem(), seed=1, blocks=True, plausible={"harm": (0, 0.5)}, watch="warn")
+    first, other, third = study.ask()
+    study.tell(first.id, n=first.n, effect_mean=0.1, harm_mean=0.3)
+    with pytest.raises(SurefootError, match=r"got effect 0\.1, harm 0\.6; this study expects harm"):
+        study.tell(other.id, n=other.n, effect_mean=0.1, harm_mean=0.6)
+    many, events = 10 * other.n + 1, study.log()
+    told = {"id": other.subject, "n": many, "effect": 0.1, "harm": 0.1}
+    for n, reason, fine in ((many, None, False), (many, "they all came", True), (many - 1, None, True)):
+        last = events[-1]._replace(kind="told", payload=json.dumps(told | {"n": n}), reason=reason)
+        assert check(sealed([*events, last]))["ok"] is fine
+    study.tell(other.id, n=other.n, effect_mean=0.1, harm_mean=0.2)
+    study.correct(other.id, n=many, effect_mean=0.1, harm_mean=0.2, reason="all of them", confirm=True)
+    assert study.verify()["ok"] and check(study.log())["ok"] and third in study.ask()
+    data = events[1].data
+    data["n"][0] = 10**400
+    assert not check(sealed([events[0], events[1]._replace(payload=json.dumps(data))]))["ok"]
+
+
+def test_a_head_of_long_ago_says_nothing_of_what_came_since() -> None:
+    events = ended("surefoot-linear")
+    assert check(events, events[-1].hash)["message"] == f"all {len(events)} events hold"
+    assert "the head is that of event 2: it says nothing of those after it" in check(events, events[1].hash)["message"]
+    assert not check(events, "0" * 64)["ok"] and not check(events, "")["ok"]
+    assert not check([events[0]._replace(seq=True), *events[1:]])["ok"], "and true is no number"
+
+
+@pytest.mark.parametrize("again", ["bob", "Bob", "b\u043eb", " bob", "b0b", "\uff42\uff4f\uff42"])
+def test_nobody_lifts_a_pause_of_their_own_under_another_spelling(again: str) -> None:
+    study = Study.create("sqlite://", "s", problem(), seed=1, actor="ann")
+    study.tell_many([{"id": a.id, "effect": 9.0, "harm": 9.0} for a in study.ask()], actor="bob")
+    with pytest.raises(SurefootError, match=r"another actor lifts that \(ann\)"):
+        study.resume("it is fine", actor=again)
+    last = study.log()[-1]
+    lifted = last._replace(kind="resumed", payload="{}", reason="it is fine", actor=f"{again}\u200b")
+    assert not verify(sealed([*study.log(), lifted]))["ok"]
+    study.resume("looked at", actor="ann")
+
+
+def test_no_package_puts_a_checker_of_its_own_in_the_place_of_one_of_ours() -> None:
+    class Lenient(SurefootLinear):
+        def refusal(self, arm: int, dose: float, free: bool = False) -> str | None:
+            return None
+
+    with pytest.raises(SurefootError, match="is there already"):
+        CHECKERS.add(Lenient, "surefoot-linear/4")

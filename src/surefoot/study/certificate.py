@@ -16,7 +16,7 @@ from ..designs.base import STANDINGS, STOPPED
 from ..designs.recommend import interval
 from ..problem import Problem
 from .ahead import tipping
-from .blocks import MANY
+from .checker import MANY
 from .fold import View
 from .page import g, page
 from .published import plain

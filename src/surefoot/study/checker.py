@@ -34,6 +34,7 @@ ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
 VERSION = 2  # of the rows and payloads that this reads
 MOST = 10_000_000  # assignments in one cohort
+MANY = 10  # times as many subjects in a block as were asked for, and more, have to be confirmed
 NAN, INF = math.nan, math.inf
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
 WATCHES = ("start", "certified", "falling", "steep", "line", "noise", "drift")
@@ -199,7 +200,12 @@ class Record:
 
     def take(self, event: Event, data: Data | None = None) -> None:
         seq, kind = self.seq + 1, event.kind
-        follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
+        follows = (
+            type(event.seq) is int
+            and event.seq == seq
+            and event.prev == self.hash
+            and event.study == (self.name or event.study)
+        )
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
         line = event.study + event.actor + (event.reason or "") + (event.key or "")
@@ -229,13 +235,15 @@ class Record:
         self.theorem = self._fresh()
         self.pipeline: int = data.get("pipeline", 1)
         late = 100 if self.theorem.UNITS else 1  # the paper's stages are decided on as a whole
-        whole = type(self.seed) is int and type(self.pipeline) is int and 1 <= self.pipeline <= late
+        whole = all(type(x) is int for x in (self.seed, self.pipeline)) and 1 <= self.pipeline <= late
         fits = data["lift"] in ("another", "anyone") and data["watch"]["do"] in ("pause", "warn")
         fits = fits and 0 < data["watch"]["level"] < 1 and type(data.get("blocks", False)) is bool
         fields(data["theorem"], {"name", "digest"})
         fields(data["watch"], {"level", "do", "digest"})
-        known = set(data["plausible"] or ()) <= set(READINGS) and type(data["design"]) is str
-        need(whole and fits and known, "the first event has settings that cannot be")
+        ranges = data["plausible"] or {}
+        known = ranges.keys() <= set(READINGS) and type(data["design"]) is str and 0 <= self.seed < 2**64
+        rise = all(finite(low) and finite(high) and low < high for low, high in ranges.values())
+        need(whole and fits and known and rise, "the first event has settings that cannot be")
         self.told |= {key: array("d", [NAN]) for key in TOLD[3:] if data.get("blocks")}
         self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
         worst = [self.theorem.effect.ends[0], self.theorem.harm.ends[1]]
@@ -247,7 +255,7 @@ class Record:
         need(runs and self.free, "the study is paused or has ended, or another cohort is open, not for effects alone")
         staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
         numbers = [*data["dose"], *(x for x in staked if x is not None)]
-        whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
+        whole = all(type(n) is int and 0 <= n <= 10**12 for n in data["n"]) and all(map(finite, numbers))
         need(whole and {len(x) for x in data.values()} == {self.theorem.d}, "it does not say what every arm is given")
         blocks = bool(self.setup.get("blocks"))
         given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.seq, event.at, blocks)
@@ -304,7 +312,8 @@ class Record:
             need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
         can = harm == harm and self.theorem.harm.possible(harm, n) and self.theorem.effect.possible(effect, n)
         need(can, subject, "has no harm, or a reading that cannot be")
-        need(confirmed or self.plausible(new, n), subject, "is not plausible, and nobody confirmed it")
+        likely = self.plausible(new, n) and new.get("n", 0) <= MANY * given.n[given.arm(subject)]
+        need(confirmed or likely, subject, "is not plausible, and nobody confirmed it")
         if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
             self.told["dose"][subject] = NAN
         given.harms -= "harm" not in known
@@ -544,9 +553,15 @@ def check(events: Sequence[Event], head: str | None = None) -> Data:
             record.take(event)
         except WRONG as error:
             return report | {"event": seq, "message": f"event {seq} ({event.kind}) does not hold: {error}"}
-    if not events or (head is not None and head not in {event.hash for event in events}):
+    known = max((event.seq for event in events if event.hash == head), default=0)
+    if not events or (head is not None and not known):
         return report | {"message": "no event has this head: one was changed or is missing"}
-    return report | {"ok": True, "message": f"all {len(events):,} events hold", "says": words(record)}
+    since = f"; the head is that of event {known:,}: it says nothing of those after it" if known < len(events) else ""
+    return report | {
+        "ok": True,
+        "message": f"all {len(events):,} events hold{since if head else ''}",
+        "says": words(record),
+    }
 
 
 def words(record: Record) -> list[str]:
@@ -560,7 +575,7 @@ def words(record: Record) -> list[str]:
     if end is not None:
         what = "the best arm" if end["ending"] == "best-arm" else f"within {p.get('tolerance', 0):g} of the best"
         said = f"it ended ({end['ending']}) and no arm is named"
-        said = said if end["winner"] is None else f"{names[end['winner']]} is {what}"
+        said = said if end["winner"] is None else f"{names[end['winner']]} is {what} (arm {end['winner'] + 1})"
     count = Counter(event.kind for event in record.notes)
     told = [s for s in range(1, len(record.harm)) if record.complete(s)]
     many = sum(int(record.told["n"][s]) if record.setup.get("blocks") else 1 for s in told)

@@ -26,7 +26,7 @@ from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Event, Given, Record, Stage, Sums, near, need
 from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
-from .text import distinct
+from .text import distinct, skeleton
 from .watch import Watches
 
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
@@ -43,7 +43,7 @@ class View(Record):
         self.keys: dict[str, str] = {}  # of requests -> payload
         self.actors: set[str] = set()
         self.reader = ""  # who told or corrected the last reading
-        self.alarmed: set[str] = set()  # whose reading made a watch pause the study
+        self.alarmed: set[str] = set()  # whose reading made a watch pause the study, as the eye reads their names
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
@@ -154,17 +154,17 @@ class View(Record):
     def _paused(self, event: Event, data: dict[str, Any]) -> None:
         super()._paused(event, data)
         if data["by"] == "watch":
-            self.alarmed.add(self.reader)
+            self.alarmed.add(skeleton(self.reader))
 
     def _resumed(self, event: Event, data: dict[str, Any]) -> None:
-        own = self.lifts_own_alarm(event.actor) and len(self.actors | {event.actor}) > 1
+        own = self.lifts_own_alarm(event.actor) and len({skeleton(actor) for actor in self.actors | {event.actor}}) > 1
         need(not own, event.actor, "lifted a pause that followed from a reading of their own")
         super()._resumed(event, data)
         self.alarmed.clear()
 
     def lifts_own_alarm(self, actor: str) -> bool:
         """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
-        return self.setup["lift"] == "another" and actor in self.alarmed
+        return self.setup["lift"] == "another" and skeleton(actor) in self.alarmed
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
