@@ -172,7 +172,7 @@ def test_a_block_far_larger_than_was_asked_for_is_confirmed_by_somebody() -> Non
 def test_a_head_of_long_ago_says_nothing_of_what_came_since() -> None:
     events = ended("surefoot-linear")
     assert check(events, events[-1].hash)["message"] == f"all {len(events)} events hold"
-    assert "the head is that of event 2: it says nothing of those after it" in check(events, events[1].hash)["message"]
+    assert "the head is that of event 2, and vouches for none after it" in check(events, events[1].hash)["message"]
     assert not check(events, "0" * 64)["ok"] and not check(events, "")["ok"]
     assert not check([events[0]._replace(seq=True), *events[1:]])["ok"], "and true is no number"
 

@@ -51,7 +51,6 @@ FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
     "clock": "",
 }.items()}  # fmt: skip
-CODE = {"surefoot", "numpy", "python"}
 REASONED = {"voided", "corrected", "returned", "paused", "resumed", "stopped", "closed", "adopted"}  # by whoever did so
 LAST = {"corrected", "returned", "adopted", "exported", "imported", "checkpointed", "clock"}  # may follow a stop
 # Of a problem, an arm, and kinds of noise; all but those in TEXTS are numbers
@@ -60,7 +59,7 @@ ARM = {"name", "levels", "start", "max", "lipschitz"}
 NOISES = {"gaussian": ["sigma"], "rademacher": ["sigma"], "gaussian-guess": ["guess"], "bernoulli": [],
           "bounded": ["low", "high", "spread"], "poisson": ["about"]}  # fmt: skip
 TEXTS = {"arms": list, "shape": str, "noise": dict, "signals": str, "name": str, "levels": list, "kind": str,
-         "spread": bool, "digest": str, "do": str}  # fmt: skip
+         "spread": bool, "digest": str, "do": str, "surefoot": str, "numpy": str, "python": str}  # fmt: skip
 POSITIVE = {"sigma", "guess", "about", "lipschitz", "delta", "budget"}
 
 Data = dict[str, Any]
@@ -200,12 +199,7 @@ class Record:
 
     def take(self, event: Event, data: Data | None = None) -> None:
         seq, kind = self.seq + 1, event.kind
-        follows = (
-            type(event.seq) is int
-            and event.seq == seq
-            and event.prev == self.hash
-            and event.study == (self.name or event.study)
-        )
+        follows = str(event.seq) == str(seq) and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
         line = event.study + event.actor + (event.reason or "") + (event.key or "")
@@ -217,8 +211,7 @@ class Record:
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
         need(data.keys() <= FIELDS[kind], "it holds what is not known here")
-        texts = data.get("versions", {})
-        need(texts.keys() <= CODE and all(type(x) is str for x in texts.values()), "versions are of", *CODE)
+        fields(data.get("versions", {}), {"surefoot", "numpy", "python"})
         need(event.reason or kind not in REASONED, "it needs a reason")
         need(kind in LAST or not self.stopped, "the study was stopped")
         if handle := getattr(self, f"_{kind}", None):
@@ -235,15 +228,13 @@ class Record:
         self.theorem = self._fresh()
         self.pipeline: int = data.get("pipeline", 1)
         late = 100 if self.theorem.UNITS else 1  # the paper's stages are decided on as a whole
-        whole = all(type(x) is int for x in (self.seed, self.pipeline)) and 1 <= self.pipeline <= late
-        fits = data["lift"] in ("another", "anyone") and data["watch"]["do"] in ("pause", "warn")
-        fits = fits and 0 < data["watch"]["level"] < 1 and type(data.get("blocks", False)) is bool
         fields(data["theorem"], {"name", "digest"})
-        fields(data["watch"], {"level", "do", "digest"})
-        ranges = data["plausible"] or {}
-        known = ranges.keys() <= set(READINGS) and type(data["design"]) is str and 0 <= self.seed < 2**64
+        watch, ranges = fields(data["watch"], {"level", "do", "digest"}), data["plausible"] or {}
+        types = [type(x) for x in (self.seed, self.pipeline, data.get("blocks", False), data["design"])]
+        fits = types == [int, int, bool, str] and 1 <= self.pipeline <= late and 0 <= self.seed < 2**64
+        known = data["lift"] in ("another", "anyone") and watch["do"] in ("pause", "warn") and 0 < watch["level"] < 1
         rise = all(finite(low) and finite(high) and low < high for low, high in ranges.values())
-        need(whole and fits and known and rise, "the first event has settings that cannot be")
+        need(fits and known and rise and ranges.keys() <= set(READINGS), "it has settings that cannot be")
         self.told |= {key: array("d", [NAN]) for key in TOLD[3:] if data.get("blocks")}
         self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
         worst = [self.theorem.effect.ends[0], self.theorem.harm.ends[1]]
@@ -260,13 +251,12 @@ class Record:
         blocks = bool(self.setup.get("blocks"))
         given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.seq, event.at, blocks)
         need(1 <= given.size <= MOST, "a cohort has at least one assignment, and not too many")
-        no, ahead = self.refusal(given.dose, given.n, given.stakes), self.ahead()
-        need(no is None, no)
-        for arm, most in enumerate(given.certified):
+        self.allow(given.dose, given.n, given.stakes)
+        ahead = self.ahead()
+        for arm, most in enumerate(given.certified):  # an arm without subjects rests: its dose is nobody's
             now = ahead.certified(arm)
             fits = near(INF if most is None else most, now)
             need(fits, "it says that", most, "was certified; the readings certify", now)
-            need(given.n[arm] or not ahead.refusal(arm, given.dose[arm], free=True), "an arm rests at a dose too high")
         self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
         self.add_subjects(given.size)
@@ -376,8 +366,7 @@ class Record:
 
     def _ended(self, event: Event, data: Data) -> None:
         need(not self.paused and self.concluded is None, "nothing is concluded in a pause, or twice")
-        no = self.unfounded(data)
-        need(no is None, "the ending does not follow:", no)
+        self.conclude(data)
         self.concluded = data
 
     # Readings
@@ -486,23 +475,24 @@ class Record:
                 ahead.take(given, self.sums(given, harms=True))
         yield None, theorem
 
-    def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
-        """Why a cohort may not be released now; None where it may."""
+    def allow(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> None:
+        """Raises where a cohort may not be released now."""
         theorem, last = copy.copy(self.ahead()), self.cohorts[-1].seq if self.cohorts else 0
-        try:
-            theorem.publish(dose, stakes, anew=self.changed > last)
-        except Broken as error:
-            return str(error)
-        return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
+        theorem.publish(dose, stakes, anew=self.changed > last)
+        no = [why for arm, a in enumerate(dose) if n[arm] and (why := theorem.refusal(arm, a))]
+        need(not no, "; ".join(no))
 
-    def unfounded(self, ending: Data) -> str | None:
-        """Why an ending does not follow from the readings; None where it does. `after` which cohort it did, and after
-        which an arm was `out`: what was proved then stays proved. `withheld`: no arm is named, since these, against
-        what was assumed, seem to have no safe dose."""
+    def conclude(self, ending: Data) -> None:
+        """Raises where an ending does not follow from the readings. `after` which cohort it did, and after which an arm
+        was `out`: what was proved then stays proved. `withheld`: the arms that, against what was assumed, seem to have
+        no safe dose, so that none is named."""
         kind, winner, after, out = (ending[key] for key in ("ending", "winner", "after", "out"))
         theorem, names, pulls, doubted = self._fresh(), [arm.name for arm in self.theorem.arms], 0.0, set[int]()
+        named, held = kind in ("best-arm", "within-tolerance"), ending.get("withheld", [])
+        tolerated = winner if kind == "within-tolerance" else None
         need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
-        need(kind in ("best-arm", "within-tolerance", "all-stopped", "budget-spent"), "there is no ending", kind)
+        need(named or kind in ("all-stopped", "budget-spent"), "there is no ending", kind)
+        need((winner is None) != named or (named and held), "it names an arm where there is none, or none")
         need(type(after) is int and 0 < after <= self.done, "nothing ends after cohort", after)
         whole = len(out) == len(names) and all(x is None or (type(x) is int and 0 < x <= after) for x in out)
         need(whole, "it does not say after which cohort every arm was out")
@@ -511,27 +501,21 @@ class Record:
             theorem.take(given)
             pulls += sum(came[0] for came in given.came.values())
             for arm in (arm for arm, when in enumerate(out) if when == given.number):
-                if not theorem.out(arm):
-                    return f"{names[arm]} was not out after cohort {given.number}"
+                need(theorem.out(arm), names[arm], "was not out after cohort", given.number)
                 doubted |= {arm} if theorem.harmful(arm) else set()
-        if kind in ("best-arm", "within-tolerance") and winner is None:
-            doubted |= {arm for watch, arm, _ in self.fired if watch == "start"}
-            withheld = ending.get("withheld")
-            return None if withheld and set(withheld) <= doubted else "it names no arm, and no start dose is in doubt"
-        if "withheld" in ending or (winner is not None and kind in ("all-stopped", "budget-spent")):
-            return "an arm is named, or one is withheld, where there is none"
-        if kind == "budget-spent":  # the paper's designs end where the next stage would not fit in
+        doubted |= {arm for watch, arm, _ in self.fired if watch == "start"}
+        need(set(held) <= doubted and not (held and winner is not None), "nothing is known of the starts withheld")
+        if kind == "budget-spent":  # or, of the paper's designs, the next stage would not fit in
             spent = pulls >= self.setup["problem"].get("budget", 1e9) or not theorem.UNITS
-            return None if spent else f"the budget is not spent by {pulls:,.0f} readings"
-        tolerated = winner if kind == "within-tolerance" else None
-        for shown in (theorem, self.theorem):  # then, and now
-            worse = winner is not None and (out[winner] or shown.harmful(winner) or (
-                tolerated is None and shown.refuted(winner, None)))  # fmt: skip
-            if worse:
-                return f"{names[winner]} is named, and was shown not to be the best"
-        left = [arm for arm, when in enumerate(out) if arm != winner and not when and not theorem.out(arm)]
-        left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
-        return f"{', '.join(names[arm] for arm in left)} may still be the best by what was read" if left else None
+            need(spent, f"the budget is not spent by {pulls:,.0f} readings")
+        if winner is not None:
+            for shown in (theorem, self.theorem):  # then, and now
+                worse = shown.harmful(winner) or (tolerated is None and shown.refuted(winner, None))
+                need(not worse and not out[winner], names[winner], "is named, and was shown not to be the best")
+        if winner is not None or kind == "all-stopped":
+            left = [arm for arm, when in enumerate(out) if arm != winner and not when and not theorem.out(arm)]
+            left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
+            need(not left, ", ".join(names[arm] for arm in left), "may still be the best by what was read")
 
 
 # From an export to words
@@ -553,15 +537,13 @@ def check(events: Sequence[Event], head: str | None = None) -> Data:
             record.take(event)
         except WRONG as error:
             return report | {"event": seq, "message": f"event {seq} ({event.kind}) does not hold: {error}"}
-    known = max((event.seq for event in events if event.hash == head), default=0)
-    if not events or (head is not None and not known):
+    known = [event.seq for event in events if head in (None, event.hash)]
+    if not known:
         return report | {"message": "no event has this head: one was changed or is missing"}
-    since = f"; the head is that of event {known:,}: it says nothing of those after it" if known < len(events) else ""
-    return report | {
-        "ok": True,
-        "message": f"all {len(events):,} events hold{since if head else ''}",
-        "says": words(record),
-    }
+    since = (
+        "" if known[-1] == len(events) else f"; the head is that of event {known[-1]:,}, and vouches for none after it"
+    )
+    return report | {"ok": True, "message": f"all {len(events):,} events hold{since}", "says": words(record)}
 
 
 def words(record: Record) -> list[str]:
@@ -586,7 +568,8 @@ def words(record: Record) -> list[str]:
         f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
         f"and an arm that is named is what it is said to be.",
         f"{len(record.cohorts):,} cohorts, {many:,} readings; every dose was certified by readings told before it.",
-        f"{count['voided']} dropped out, {count['corrected']} readings were corrected, "
+        f"{count['voided']} dropped out, of whom {sum(how == 'counts' for how in record.gone.values())} count as a "
+        f"reading that was named instead, {count['corrected']} readings were corrected, "
         f"{sum(x == x for x in record.told['dose'])} doses given were not the ones assigned, {count['paused']} pauses, "
         f"{count['warned']} warnings, {count['adopted']} adoptions, {count['clock']} times the clock went backwards.",
         f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..designs import Design, make
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, MOST, Event, Given, Record, Stage, Sums, near, need
+from .checker import CLOSE, MOST, Broken, Event, Given, Record, Stage, Sums, near, need
 from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
 from .text import distinct, skeleton
 from .watch import Watches
@@ -299,6 +299,14 @@ class View(Record):
             raise SurefootError(f"{id} has not been assigned: study {self.name!r} has given out {self.subjects:,} ids")
         return subject
 
+    def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Any]) -> str | None:
+        """Why a cohort may not be released now, by the checker; None where it may."""
+        return _why_not(self.allow, dose, n, stakes)
+
+    def unfounded(self, ending: dict[str, Any]) -> str | None:
+        """Why an ending does not follow from the readings, by the checker; None where it does."""
+        return _why_not(self.conclude, ending)
+
     # What follows
     def follow(self) -> Follow | None:
         """The event that the present view calls for, if any."""
@@ -351,3 +359,11 @@ class View(Record):
         ahead = self.ahead()
         most = [ahead.certified(arm) for arm in range(len(asked.n))]
         return "opened", asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}, None
+
+
+def _why_not(check: Callable[..., None], *of: Any) -> str | None:
+    try:
+        check(*of)
+    except Broken as error:
+        return str(error)
+    return None
