@@ -493,7 +493,7 @@ class Record:
         need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
         need(named or kind in ("all-stopped", "budget-spent"), "there is no ending", kind)
         need((winner is None) != named or (named and held), "it names an arm where there is none, or none")
-        need(type(after) is int and 0 < after <= self.done, "nothing ends after cohort", after)
+        need(type(after) is int and 0 <= after <= self.done, "nothing ends after cohort", after)
         whole = len(out) == len(names) and all(x is None or (type(x) is int and 0 < x <= after) for x in out)
         need(whole, "it does not say after which cohort every arm was out")
         for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
