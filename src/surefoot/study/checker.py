@@ -136,7 +136,7 @@ class Event(NamedTuple):
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
         study, seq, at, actor, kind, version, reason, key, payload, prev, _ = self
         why, key = "null" if reason is None else QUOTE(reason), "null" if key is None else QUOTE(key)
-        who = f"{QUOTE(study)}, {seq:d}, {QUOTE(at)}, {QUOTE(actor)}, {QUOTE(kind)}, {version:d}, {why}, {key}"
+        who = f"{QUOTE(study)}, {seq!r}, {QUOTE(at)}, {QUOTE(actor)}, {QUOTE(kind)}, {version!r}, {why}, {key}"
         return hashlib.sha256(f"[{who}, {QUOTE(payload)}, {QUOTE(prev)}]".encode()).hexdigest()
 
 
@@ -199,7 +199,7 @@ class Record:
 
     def take(self, event: Event, data: Data | None = None) -> None:
         seq, kind = self.seq + 1, event.kind
-        follows = str(event.seq) == str(seq) and event.prev == self.hash and event.study == (self.name or event.study)
+        follows = event.seq == seq and event.prev == self.hash and event.study == (self.name or event.study)
         need(follows, "event", seq, "is missing or was changed: number", event.seq, "does not follow event", self.seq)
         need(event.seal() == event.hash, "event", seq, "was changed: its content does not have its hash")
         line = event.study + event.actor + (event.reason or "") + (event.key or "")
@@ -211,7 +211,8 @@ class Record:
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
         need(data.keys() <= FIELDS[kind], "it holds what is not known here")
-        fields(data.get("versions", {}), {"surefoot", "numpy", "python"})
+        if "versions" in data:
+            fields(data["versions"], {"surefoot", "numpy", "python"})
         need(event.reason or kind not in REASONED, "it needs a reason")
         need(kind in LAST or not self.stopped, "the study was stopped")
         if handle := getattr(self, f"_{kind}", None):
@@ -302,8 +303,8 @@ class Record:
             need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
         can = harm == harm and self.theorem.harm.possible(harm, n) and self.theorem.effect.possible(effect, n)
         need(can, subject, "has no harm, or a reading that cannot be")
-        likely = self.plausible(new, n) and new.get("n", 0) <= MANY * given.n[given.arm(subject)]
-        need(confirmed or likely, subject, "is not plausible, and nobody confirmed it")
+        few = not given.blocks or new.get("n", 0) <= MANY * given.n[given.arm(subject)]
+        need(confirmed or (few and self.plausible(new, n)), subject, "is not plausible, and nobody confirmed it")
         if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
             self.told["dose"][subject] = NAN
         given.harms -= "harm" not in known
