@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from surefoot import Study, SurefootError, make
+from surefoot.designs import DESIGNS
 from surefoot.scenario import Linear, Scenario
 from surefoot.study import simulated
 from surefoot.study.checker import Event, SurefootLinear, check
+from surefoot.study.fold import View
 from surefoot.study.published import CHECKERS
 from surefoot.study.rows import dumps
 from surefoot.study.verify import check as verify
 
 from .subjects import problem, run, subjects
 from .test_certificate import sealed
-from .test_checker import LIVE
+from .test_checker import LIVE, SURE
 
 # What is derived, to 1e-9; all else is what somebody has declared, chosen or read: a note that is signed or a head from
 # elsewhere, says that it is as it was. (An arm that is said to be out was, then; perhaps earlier.)
@@ -196,3 +198,18 @@ def test_no_package_puts_a_checker_of_its_own_in_the_place_of_one_of_ours() -> N
 
     with pytest.raises(SurefootError, match="is there already"):
         CHECKERS.add(Lenient, "surefoot-linear/4")
+
+
+@pytest.mark.parametrize("kind", SURE)
+def test_evidence_that_has_changed_is_refused_for_every_design(kind: Any, monkeypatch: Any) -> None:
+    """Of ours by what was certified, of the paper's by what a stage asks for: 1% is enough, or a level."""
+    p = problem(kind.shape, binary=kind.shape == "levels")
+    study = Study.create("sqlite://", "s", p, kind.name, seed=1, watch="warn")
+    people, start = subjects(p), max(a.start for a in p.arms)
+    while len(study.view.cohorts) < 40 and study.ask():
+        study.tell_many(people.rows(study.ask()))
+    assert any(max(given.dose) > start for given in study.view.cohorts)
+    monkeypatch.setitem(DESIGNS.known, kind.name, kind)
+    assert "; this surefoot makes it" in str(View().follow_up(study.log()).trouble)
+    report = verify(study.log())
+    assert not report["ok"] and ("this surefoot" in report["message"] or "the stage asks for" in report["message"])

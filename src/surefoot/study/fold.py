@@ -127,16 +127,15 @@ class View(Record):
         """Whether what was certified then is what this package computes; of the paper's designs, whose stages are their
         proof, what they ask for."""
         state = self.ahead_state
-        said = given.dose if self.staged else [math.inf if x is None else x for x in given.certified]
+        their = given.dose if self.staged else [math.inf if x is None else x for x in given.certified]
         mine = state.dose[0].tolist() if self.staged else certified(self.design, state)
-        for arm, (then, now) in enumerate(zip(said, mine, strict=True)):
+        for arm, (then, now) in enumerate(zip(their, mine, strict=True)):
             off = 0.0 if then == now else abs(then - now) / max(min(abs(then), abs(now)), 1e-300)
             self.apart = max(self.apart, off)
             if not self.trouble and off > self.slip:
-                self.trouble = (
-                    f"event {given.seq} certified {self.problem.names[arm]} up to {then!r}; "
-                    f"this surefoot makes it {now!r}"
-                )
+                did, upto = ("gives", "at") if self.staged else ("certified", "up to")
+                said = f"event {given.seq} {did} {self.problem.names[arm]} {upto} {then!r}"
+                self.trouble = f"{said}; this surefoot makes it {now!r}"
 
     def _adopted(self, event: Event, data: dict[str, Any]) -> None:
         self.digest, self.slip = data["digest"], ROUNDING

@@ -46,6 +46,8 @@ def check(
         try:
             follows(view, event)
         except WRONG as error:
+            if view.trouble:  # an event before it was certified otherwise
+                break
             return report | {"event": seq, "message": f"event {seq} ({event.kind}) does not hold: {error}"}
         if content is not None and event.seq == upto:
             from .certificate import Certificate
