@@ -113,8 +113,8 @@ def test_what_a_watch_said_is_what_it_saw() -> None:
     p = problem(sigma=0.3)
     study = Study.create("sqlite://", "s", p, seed=1)
     truth = Scenario((Linear(0.9), Linear(0.7), Linear(0.6)), (Linear(7.0),) * 3)
-    while asked := study.ask():
-        study.tell_many(simulated(p, truth, asked, 1))
+    while study.view.standing == "running":
+        study.tell_many(simulated(p, truth, study.ask(), 1))
     *events, last = study.log()
     arm, name = last.data["arm"], p.names[last.data["arm"]]
     assert last.kind == "paused" and last.data == {"by": "watch", "watch": "start", "arm": arm, "reading": "harm"}
