@@ -16,9 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, floats, like, pick, replace
+from ..arrays import Array, array_namespace, device, floats, like, pick, replace
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .compose import Floor
