@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from surefoot import Noise, Study, SurefootError
+from surefoot.designs.linear_evidence import LinearEvidence
 from surefoot.study import checker
 from surefoot.study.checker import ORIGIN, Event, Given, check
 from surefoot.study.keys import Key, countersign
@@ -152,6 +153,20 @@ def forged(events: list[Event], *more: tuple[str, Any, str | None], upto: int | 
     return check(out)
 
 
+def certifying(events: list[Event], *told: Any) -> dict[str, Any]:
+    """What readings certify, as a cohort says it."""
+    record = checker.Record()
+    out = list(events)
+    for kind, data, reason in told:
+        out.append(out[-1]._replace(kind=kind, payload=json.dumps(data), reason=reason))
+    for event in sealed(out):
+        record.take(event)
+    return {"certified": [record.ahead().certified(arm) for arm in range(record.theorem.d)]}
+
+
+ACTOR = {"by": "actor"}
+
+
 def half(name: str = "surefoot-linear", shape: str = "linear", binary: bool = False) -> tuple[list[Event], int]:
     """A study with one reading of its first cohort, of subject 1; and how many subjects that has."""
     p = problem(shape, binary=binary)
@@ -279,19 +294,22 @@ def test_a_study_begins_once() -> None:
 def test_nothing_is_given_in_a_pause_or_after_a_stop() -> None:
     study, events = begun("surefoot-linear", "linear")
     opened = [k for k, e in enumerate(events) if e.kind == "opened"][-1]
-    for kind in ("paused", "stopped"):
-        report = forged(events, (kind, {}, "no"), ("opened", events[opened].data, None), upto=opened)
+    for kind, said in (("paused", ACTOR), ("stopped", {})):
+        report = forged(events, (kind, said, "no"), ("opened", events[opened].data, None), upto=opened)
         assert not report["ok"] and report["event"] == opened + 2
     two = forged(events, ("opened", events[opened].data, None))
     assert not two["ok"] and "another cohort is open" in two["message"]
     first = study.view.cohorts[-1].first
     reading = ("told", {"id": first, "effect": 0.1, "harm": 0.1}, None)
     assert forged(events, reading)["ok"] and not forged(events, ("stopped", {}, "no"), reading)["ok"]
-    ending = {"ending": "best-arm", "winner": 0, "standing": [], "after": 1, "out": [None, 1, 1], "safe": []}
+    ending = {"ending": "best-arm", "winner": 0, "after": 1, "out": [None] * 3}
     assert not forged(events, ("ended", ending, None))["ok"]
     assert not forged(events, ("ended", ending | {"ending": "budget-spent"}, None))["ok"], "a budget names nobody"
     spent = ("ended", ending | {"ending": "budget-spent", "winner": None}, None)
-    assert forged(events, spent)["ok"] and not forged(events, ("paused", {}, "no"), spent)["ok"]
+    assert not forged(events, spent)["ok"], "nor is it spent"
+    setup = events[0].data
+    less = chained(events, 0, json.dumps(setup | {"problem": setup["problem"] | {"budget": 3}}))
+    assert forged(less, spent)["ok"] and not forged(less, ("paused", ACTOR, "no"), spent)["ok"]
     assert not forged(events, ("ended", ending | {"ending": "all-stopped", "winner": None}, None))["ok"]
     assert not forged(events, ("resumed", {}, "there was no pause"))["ok"]
 
@@ -416,7 +434,7 @@ def test_no_more_cohorts_are_under_way_than_was_said() -> None:
         study = Study.create("sqlite://", "s", problem(), seed=1, watch="warn", pipeline=pipeline)
         events, size = study.log(), study.view.cohorts[0].size
         harms = [("told", {"id": k, "harm": 0.1}, None) for k in range(1, size + 1)]
-        more = events[1].data | {"certified": [None] * 3}
+        more = events[1].data | (certifying(events, *harms) if pipeline == 2 else {})
         assert forged(events, *harms)["ok"] and not forged(events, *harms[1:], ("opened", more, None))["ok"]
         assert forged(events, *harms, ("opened", more, None))["ok"] == (pipeline == 2)
         late = ("told", {"id": 1, "effect": 0.1}, None)
@@ -492,26 +510,23 @@ def test_what_nobody_reads_is_in_no_event(kind: str) -> None:
     good |= {"created": events[0].data, "opened": events[1].data, "corrected": {"id": 1, "harm": 0.3, "was": {}}}
     told = next(e.data for e in events if e.kind == "told")
     good["corrected"]["was"] = {"harm": told["harm"]}
-    good["ended"] = {
-        "ending": "budget-spent",
-        "winner": None,
-        "standing": [],
-        "after": 1,
-        "out": [None] * 3,
-        "safe": [],
-    }
+    good |= {"assigned": {"ids": [2], "for": "site 3"}, "returned": {"ids": [2]}, "paused": ACTOR}
+    good["warned"] = {"by": "watch", "watch": "start", "arm": 1, "reading": "harm"}
     report = forged(events, (kind, good.get(kind, {}) | {"weight": 2}, "why"))
-    assert not report["ok"] and ("what is not known" in report["message"] or kind == "created"), report
-    possible = kind not in ("created", "opened", "closed", "resumed")
+    assert not report["ok"] and ("what is not known" in report["message"] or kind in ("created", "clock")), report
+    possible = kind not in ("created", "opened", "closed", "resumed", "ended", "clock")
     assert forged(events, (kind, good.get(kind, {}), "why"))["ok"] is possible
 
 
 def test_an_ending_is_one_of_those_there_are() -> None:
     events, _ = half()
     for kind, winner in (("praised", None), ("all-stopped", 0), ("running", None), ("best-arm", None)):
-        ending = {"ending": kind, "winner": winner, "standing": [], "after": 1, "out": [None] * 3, "safe": []}
+        ending = {"ending": kind, "winner": winner, "after": 1, "out": [None] * 3}
         assert not forged(events, ("ended", ending, None))["ok"]
-    assert forged(events, ("ended", ending | {"withheld": "harm at the start dose of A"}, None))["ok"]
+    events = begun("surefoot-linear", "linear")[1]
+    held, seen = ending | {"withheld": [1]}, {"by": "watch", "watch": "start", "arm": 1, "reading": "harm"}
+    for arm, fine in ((1, True), (2, False)):
+        assert forged(events, ("warned", seen | {"arm": arm}, "it saw"), ("ended", held, None))["ok"] is fine
 
 
 def test_an_event_of_another_format_is_not_guessed_at() -> None:
@@ -526,7 +541,7 @@ def test_an_event_is_of_this_study() -> None:
     assert check(chained(events, -1, ""))["ok"] and not check(chained(out, -1, ""))["ok"]
 
 
-@pytest.mark.parametrize("key", ["dose", "n", "stakes", "certified", "safe"])
+@pytest.mark.parametrize("key", ["dose", "n", "stakes", "certified"])
 def test_a_cohort_says_what_every_arm_is_given(key: str) -> None:
     events, _ = half()
     for change in (lambda x: x[:-1], lambda x: [*x, x[-1]], lambda x: None, lambda x: "abc"):
@@ -545,10 +560,10 @@ def test_a_stage_that_does_not_please_is_not_asked_for_again() -> None:
     first, second = (events[k].data for k in opened[:2])
     again = second | {"stakes": first["stakes"], "dose": first["dose"], "n": first["n"]}
     assert check(chained(events[: opened[1] + 1], opened[1], json.dumps(second)))["ok"]
-    report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(again | {"certified": [None] * 3})))
+    report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(again)))
     other = [[want + 1, *rest] for want, *rest in first["stakes"]]
     assert report["ok"], "what is complete stays as it is"
-    data = again | {"stakes": other, "certified": [None] * 3}
+    data = again | {"stakes": other}
     report = check(chained(events[: opened[1] + 1], opened[1], json.dumps(data)))
     assert not report["ok"] and "a number is used once" in report["message"], report
 
@@ -699,7 +714,7 @@ def test_events_stand_in_the_order_of_their_times() -> None:
     wrong = ["2099-01-01T00:00:00.000000+02:00", "2099-01-01T00:00:00+00:00", "2099-W01-1T00:00:00.000000+00:00"]
     for when in (back, *wrong):
         assert not check(sealed([*events[:at], events[at]._replace(at=when)]))["ok"], when
-    clock = events[at]._replace(kind="clock", payload='{"back":9.0}', at=back)
+    clock = events[at]._replace(kind="clock", payload="{}", at=back)
     assert check(sealed([*events[:at], clock, events[at]]))["ok"]
     swapped = [*events[:at], events[at + 1], events[at]]
     assert events[at].at < events[at + 1].at and not check(sealed(swapped))["ok"]
@@ -709,7 +724,7 @@ def test_nothing_but_what_puts_the_record_right_follows_a_stop() -> None:
     events, _ = half()
     told = next(e.data for e in events if e.kind == "told")
     stop: tuple[str, Any, str] = ("stopped", {}, "enough")
-    for kind, data in (("voided", {"id": 2}), ("stopped", {}), ("paused", {}), ("warned", {}), ("assigned", {})):
+    for kind, data in (("voided", {"id": 2}), ("stopped", {}), ("paused", ACTOR), ("assigned", {"ids": []})):
         assert forged(events, (kind, data, "why"))["ok"] and not forged(events, stop, (kind, data, "why"))["ok"], kind
     right = {"id": 1, "harm": 0.3, "was": {"harm": told["harm"]}}
     assert forged(events, stop, ("corrected", right, "typo"), ("exported", {}, None))["ok"]
@@ -718,7 +733,7 @@ def test_nothing_but_what_puts_the_record_right_follows_a_stop() -> None:
 def test_who_changes_the_course_of_a_study_says_why() -> None:
     events, _ = half()
     courses: list[list[tuple[str, Any]]] = [
-        [("voided", {"id": 2})], [("paused", {})], [("stopped", {})], [("paused", {}), ("resumed", {})]
+        [("voided", {"id": 2})], [("paused", ACTOR)], [("stopped", {})], [("paused", ACTOR), ("resumed", {})]
     ]  # fmt: skip
     for more in courses:
         steps = [(kind, data, "why") for kind, data in more]
@@ -752,16 +767,16 @@ def test_a_key_is_of_one_request() -> None:
                 Study.load("sqlite://", data)
 
 
-def test_what_is_no_rounding_is_not_adopted_by_an_event_that_says_so() -> None:
+def test_what_is_no_rounding_is_not_adopted_by_an_event_that_says_so(monkeypatch: Any) -> None:
     """Somebody who writes to the journal could have had any difference passed over."""
-    study, events = begun("surefoot-linear", "linear", 1)
-    opened = next(k for k, e in enumerate(events) if e.kind == "opened")
+    study, events = begun("surefoot-linear", "linear", 3)
+    payload = json.dumps({"digest": study.view.digest})
+    adopted = events[1]._replace(kind="adopted", payload=payload, reason="as it is")
+    real = LinearEvidence.certified
     for off, fine in ((1e-8, True), (1e-2, False)):
-        data = events[opened].data
-        data["safe"][0] *= 1 + off
-        bad = events[opened]._replace(payload=json.dumps(data))
-        adopted = bad._replace(kind="adopted", payload=json.dumps({"digest": study.view.digest}), reason="as it is")
-        report = verify(sealed([*events[:opened], bad, adopted, adopted]))
+        monkeypatch.setattr(LinearEvidence, "certified", lambda self, s, off=off: real(self, s) * (1 - off))
+        assert not verify(events)["ok"]
+        report = verify(sealed([*events[:2], adopted, *events[2:]]))
         assert report["ok"] is fine, report
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..problem import Noise, SurefootError, number
 
-MANY = 10  # times as many subjects as were asked for, and more, have to be confirmed
 COLUMNS = ("n", *(f"{key}_{what}" for what in ("squares", "mean", "sd") for key in ("effect", "harm")))
 
 

@@ -16,7 +16,7 @@ from ..designs.base import STANDINGS, STOPPED
 from ..designs.recommend import interval
 from ..problem import Problem
 from .ahead import tipping
-from .blocks import MANY
+from .checker import MANY
 from .fold import View
 from .page import g, page
 from .published import plain
@@ -87,7 +87,7 @@ def _content(view: View) -> dict[str, Any]:
             "winner": p.names[winner] if winner >= 0 else None,
             "words": _words(view, ending, winner),
             "final": bool(end) or bool(stopped),
-            "withheld": end.get("withheld"),
+            "withheld": [p.names[arm] for arm in end.get("withheld", ())],
         },
         "arms": arms,
         "covered": _covered(p),
@@ -138,7 +138,8 @@ def _words(view: View, ending: str, winner: int) -> str:
             + _seen_there(view, winner, float(s.estimate[0, winner]))
         )
     if view.concluded:
-        doubt = f"No arm is named: {view.concluded.get('withheld')} seems above the limit, against what was assumed."
+        starts = ", ".join(p.names[arm] for arm in view.concluded.get("withheld", ()))
+        doubt = f"No arm is named: harm at the start dose of {starts} seems above the limit, against what was assumed."
         return {
             "budget-spent": f"No arm is named: the budget of {p.budget:,} subjects is spent. "
             + view.design.recommendation(view.state).words(p),
@@ -329,7 +330,7 @@ def _notes(view: View, *kinds: str) -> list[dict[str, Any]]:
             row = {"event": e.seq, "at": e.at, "actor": e.actor, "what": e.kind, "reason": e.reason}
             if "id" in data:
                 row["id"] = view.identify(data["id"])
-            row |= {k: data[k] for k in ("effect", "harm", "dose", "was", "by", "voids", "back", "key") if k in data}
+            row |= {k: data[k] for k in ("effect", "harm", "dose", "was", "by", "voids", "key") if k in data}
             found.append(row)
     return found
 

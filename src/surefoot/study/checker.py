@@ -34,19 +34,22 @@ ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
 VERSION = 2  # of the rows and payloads that this reads
 MOST = 10_000_000  # assignments in one cohort
+MANY = 10  # times as many subjects in a block as were asked for, and more, have to be confirmed
 NAN, INF = math.nan, math.inf
 READINGS, SPREADS = ("effect", "harm"), ("effect_spread", "harm_spread")
+WATCHES = ("start", "certified", "falling", "steep", "line", "noise", "drift")
 TOLD = (*READINGS, "dose", "n", *SPREADS)  # of a subject; the last three of a block alone
 
-# All that may stand in an event, by its kind: what nobody reads could say anything
+# All that may stand in an event, by its kind: what nobody reads could say anything. Not derived here is what no theorem
+# rests on: who did it, when and why; how doses are chosen, by which code (design, options, versions); what a watch saw
 FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "created": "problem design options theorem seed voids worst blocks pipeline plausible lift watch versions",
-    "opened": "dose n stakes certified safe", "told": f"id {' '.join(TOLD)}", "voided": "id",
+    "opened": "dose n stakes certified", "told": f"id {' '.join(TOLD)}", "voided": "id",
     "corrected": f"id {' '.join(TOLD)} was confirmed", "assigned": "ids for", "returned": "ids",
-    "paused": "by watch arm reading level message asked ending", "warned": "by watch arm reading level message",
-    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending after winner standing out safe withheld",
+    "paused": "by watch arm reading", "warned": "by watch arm reading",
+    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending after winner out withheld",
     "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
-    "clock": "back",
+    "clock": "",
 }.items()}  # fmt: skip
 REASONED = {"voided", "corrected", "returned", "paused", "resumed", "stopped", "closed", "adopted"}  # by whoever did so
 LAST = {"corrected", "returned", "adopted", "exported", "imported", "checkpointed", "clock"}  # may follow a stop
@@ -55,7 +58,8 @@ PROBLEM = {"arms", "shape", "noise", "signals", "limit", "slack", "delta", "tole
 ARM = {"name", "levels", "start", "max", "lipschitz"}
 NOISES = {"gaussian": ["sigma"], "rademacher": ["sigma"], "gaussian-guess": ["guess"], "bernoulli": [],
           "bounded": ["low", "high", "spread"], "poisson": ["about"]}  # fmt: skip
-TEXTS = {"arms", "shape", "noise", "signals", "name", "levels", "kind", "spread"}
+TEXTS = {"arms": list, "shape": str, "noise": dict, "signals": str, "name": str, "levels": list, "kind": str,
+         "spread": bool, "digest": str, "do": str, "surefoot": str, "numpy": str, "python": str}  # fmt: skip
 POSITIVE = {"sigma", "guess", "about", "lipschitz", "delta", "budget"}
 
 Data = dict[str, Any]
@@ -77,7 +81,7 @@ def need(holds: Any, *words: Any) -> None:
 
 
 def near(a: float, b: float) -> bool:
-    return a == b or abs(a - b) <= CLOSE * max(abs(a), abs(b))
+    return a == b or abs(a - b) <= CLOSE * min(abs(a), abs(b))
 
 
 def finite(x: Any) -> bool:
@@ -132,7 +136,7 @@ class Event(NamedTuple):
         """The hash of everything in the event but the hash itself; `prev` ties it to all events before."""
         study, seq, at, actor, kind, version, reason, key, payload, prev, _ = self
         why, key = "null" if reason is None else QUOTE(reason), "null" if key is None else QUOTE(key)
-        who = f"{QUOTE(study)}, {seq:d}, {QUOTE(at)}, {QUOTE(actor)}, {QUOTE(kind)}, {version:d}, {why}, {key}"
+        who = f"{QUOTE(study)}, {seq!r}, {QUOTE(at)}, {QUOTE(actor)}, {QUOTE(kind)}, {version!r}, {why}, {key}"
         return hashlib.sha256(f"[{who}, {QUOTE(payload)}, {QUOTE(prev)}]".encode()).hexdigest()
 
 
@@ -188,6 +192,7 @@ class Record:
         self.gone: dict[int, str] = {}  # subject who dropped out -> open, counts (as a reading), replaced
         self.later: dict[int, Given] = {}  # subjects who took over from one who dropped out -> their cohort
         self.paused: list[Event] = []  # since the last resume; empty while running
+        self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.stopped: Event | None = None
         self.concluded: Data | None = None  # the ending, while nothing came after it that changes it
         self.notes: list[Event] = []  # everything but readings and cohorts
@@ -201,11 +206,13 @@ class Record:
         plain = event.study and event.actor and (line.isprintable() or (min(line) >= " " and line.encode()))
         timed = event.at[4:20:3] + event.at[26:] == "--T::.+00:00" and datetime.fromisoformat(event.at)  # all alike
         need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
-        need(event.at >= self.at or kind == "clock", "its time is before that of the last, and no event says so")
+        need((event.at < self.at) == (kind == "clock"), "its time is before that of the last, and no event says so")
         data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
         need(data.keys() <= FIELDS[kind], "it holds what is not known here")
+        if "versions" in data:
+            fields(data["versions"], {"surefoot", "numpy", "python"})
         need(event.reason or kind not in REASONED, "it needs a reason")
         need(kind in LAST or not self.stopped, "the study was stopped")
         if handle := getattr(self, f"_{kind}", None):
@@ -222,29 +229,35 @@ class Record:
         self.theorem = self._fresh()
         self.pipeline: int = data.get("pipeline", 1)
         late = 100 if self.theorem.UNITS else 1  # the paper's stages are decided on as a whole
-        whole = type(self.seed) is int and type(self.pipeline) is int and 1 <= self.pipeline <= late
-        need(whole and set(data["plausible"] or ()) <= set(READINGS), "the first event has settings that cannot be")
+        fields(data["theorem"], {"name", "digest"})
+        watch, ranges = fields(data["watch"], {"level", "do", "digest"}), data["plausible"] or {}
+        types = [type(x) for x in (self.seed, self.pipeline, data.get("blocks", False), data["design"])]
+        fits = types == [int, int, bool, str] and 1 <= self.pipeline <= late and 0 <= self.seed < 2**64
+        known = data["lift"] in ("another", "anyone") and watch["do"] in ("pause", "warn") and 0 < watch["level"] < 1
+        rise = all(finite(low) and finite(high) and low < high for low, high in ranges.values())
+        need(fits and known and rise and ranges.keys() <= set(READINGS), "it has settings that cannot be")
         self.told |= {key: array("d", [NAN]) for key in TOLD[3:] if data.get("blocks")}
         self.squares = any(kind.guessed or kind.varying for kind in self.theorem.kinds)
         worst = [self.theorem.effect.ends[0], self.theorem.harm.ends[1]]
-        counts = data["voids"] == "worst" and data["worst"] == worst
-        need(counts or data["voids"] == "pause", "the worst reading is", worst, "not", data["worst"])
+        counts = data["worst"] == (worst if data["voids"] == "worst" else None) and data["voids"] in ("worst", "pause")
+        need(counts, "the worst reading is", worst, "not", data["worst"])
 
     def _opened(self, event: Event, data: Data) -> None:
         runs = not self.paused and self.concluded is None
         need(runs and self.free, "the study is paused or has ended, or another cohort is open, not for effects alone")
         staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
-        numbers = [*data["dose"], *data["safe"], *(x for x in staked if x is not None)]
-        whole = all(type(n) is int and n >= 0 for n in data["n"]) and all(map(finite, numbers))
+        numbers = [*data["dose"], *(x for x in staked if x is not None)]
+        whole = all(type(n) is int and 0 <= n <= 10**12 for n in data["n"]) and all(map(finite, numbers))
         need(whole and {len(x) for x in data.values()} == {self.theorem.d}, "it does not say what every arm is given")
         blocks = bool(self.setup.get("blocks"))
         given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.seq, event.at, blocks)
         need(1 <= given.size <= MOST, "a cohort has at least one assignment, and not too many")
-        no, ahead = self.refusal(given.dose, given.n, given.stakes), self.ahead()
-        need(no is None, no)
-        for arm, most in enumerate(given.certified):
+        self.allow(given.dose, given.n, given.stakes)
+        ahead = self.ahead()
+        for arm, most in enumerate(given.certified):  # an arm without subjects rests: its dose is nobody's
             now = ahead.certified(arm)
-            need(most is None or near(most, now), "it says that", most, "was certified; the readings certify", now)
+            fits = near(INF if most is None else most, now)
+            need(fits, "it says that", most, "was certified; the readings certify", now)
         self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
         self.add_subjects(given.size)
@@ -268,8 +281,9 @@ class Record:
         need(subject not in self.gone, subject, "has no reading that could be corrected")
         named = was and was.keys() == data.keys() - {"id", "was", "confirmed"}
         need(named, "a correction says what was told before")
-        self._put(subject, given, {key: data[key] for key in was}, was, bool(data.get("confirmed")))
+        self._put(subject, given, {key: data[key] for key in was}, was, data.get("confirmed") is True)
         self.changed = event.seq
+        self.fired.clear()
         if given.closed:
             self.again(given)
 
@@ -289,7 +303,8 @@ class Record:
             need(varies >= 0 or (math.isnan(varies) and not asked), subject, "does not say how its readings vary")
         can = harm == harm and self.theorem.harm.possible(harm, n) and self.theorem.effect.possible(effect, n)
         need(can, subject, "has no harm, or a reading that cannot be")
-        need(confirmed or self.plausible(new, n), subject, "is not plausible, and nobody confirmed it")
+        few = not given.blocks or new.get("n", 0) <= MANY * given.n[given.arm(subject)]
+        need(confirmed or (few and self.plausible(new, n)), subject, "is not plausible, and nobody confirmed it")
         if "dose" in new and new["dose"] == given.dose[given.arm(subject)]:
             self.told["dose"][subject] = NAN
         given.harms -= "harm" not in known
@@ -318,7 +333,24 @@ class Record:
                 self._put(subject, given, voids, {}, True)
 
     def _paused(self, event: Event, data: Data) -> None:
+        self._warned(event, data)
         self.paused.append(event)
+
+    def _warned(self, event: Event, data: Data) -> None:
+        """By a watch, of which no more is checked here than that there is such a one; or somebody's pause."""
+        if data["by"] == "watch":
+            watch, arm, reading = data["watch"], data["arm"], data["reading"]
+            known = watch in WATCHES and reading in READINGS and type(arm) is int and 0 <= arm < self.theorem.d
+            self.fired.add((watch, arm, reading))
+        else:
+            known = data["by"] in ("actor", "checker", "size") and len(data) == 1 and event.kind == "paused"
+        need(known, "there is no such watch, and nobody else who says so")
+
+    def _assigned(self, event: Event, data: Data) -> None:
+        for subject in data["ids"]:
+            self.find(subject)
+
+    _returned = _assigned
 
     def _resumed(self, event: Event, data: Data) -> None:
         need(self.paused, "only a pause can be lifted")
@@ -335,8 +367,7 @@ class Record:
 
     def _ended(self, event: Event, data: Data) -> None:
         need(not self.paused and self.concluded is None, "nothing is concluded in a pause, or twice")
-        no = self.unfounded(data)
-        need(no is None, "the ending does not follow:", no)
+        self.conclude(data)
         self.concluded = data
 
     # Readings
@@ -445,41 +476,47 @@ class Record:
                 ahead.take(given, self.sums(given, harms=True))
         yield None, theorem
 
-    def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> str | None:
-        """Why a cohort may not be released now; None where it may."""
+    def allow(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> None:
+        """Raises where a cohort may not be released now."""
         theorem, last = copy.copy(self.ahead()), self.cohorts[-1].seq if self.cohorts else 0
-        try:
-            theorem.publish(dose, stakes, anew=self.changed > last)
-        except Broken as error:
-            return str(error)
-        return "; ".join(filter(None, (theorem.refusal(i, a) for i, a in enumerate(dose) if n[i]))) or None
+        theorem.publish(dose, stakes, anew=self.changed > last)
+        no = [why for arm, a in enumerate(dose) if n[arm] and (why := theorem.refusal(arm, a))]
+        need(not no, "; ".join(no))
 
-    def unfounded(self, ending: Data) -> str | None:
-        """Why an ending does not follow from the readings; None where it does. `after` which cohort it did, and after
-        which an arm was `out`: what was proved then stays proved."""
-        names, kind, winner = [arm.name for arm in self.theorem.arms], ending["ending"], ending["winner"]
+    def conclude(self, ending: Data) -> None:
+        """Raises where an ending does not follow from the readings. `after` which cohort it did, and after which an arm
+        was `out`: what was proved then stays proved. `withheld`: the arms that, against what was assumed, seem to have
+        no safe dose, so that none is named."""
+        kind, winner, after, out = (ending[key] for key in ("ending", "winner", "after", "out"))
+        theorem, names, pulls, doubted = self._fresh(), [arm.name for arm in self.theorem.arms], 0.0, set[int]()
+        named, held = kind in ("best-arm", "within-tolerance"), ending.get("withheld", [])
+        tolerated = winner if kind == "within-tolerance" else None
         need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
-        need(kind in ("best-arm", "within-tolerance", "all-stopped", "budget-spent"), "there is no ending", kind)
-        names_one = kind in ("best-arm", "within-tolerance")
-        if (winner is not None) != names_one and not (names_one and ending.get("withheld")):
-            return "it names no arm" if names_one else "an arm is named"
-        if winner is None and kind != "all-stopped":
-            return None
-        after, tolerated = ending.get("after"), winner if kind == "within-tolerance" else None
-        theorem, out = self._fresh(), set[int]()
-        need(type(after) is int and 0 < after <= self.done, "nothing ends after cohort", after)
+        need(named or kind in ("all-stopped", "budget-spent"), "there is no ending", kind)
+        need((winner is None) != named or (named and held), "it names an arm where there is none, or none")
+        need(type(after) is int and 0 <= after <= self.done, "nothing ends after cohort", after)
+        whole = len(out) == len(names) and all(x is None or (type(x) is int and 0 < x <= after) for x in out)
+        need(whole, "it does not say after which cohort every arm was out")
         for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
             theorem.publish(given.dose, given.stakes)
             theorem.take(given)
-            out |= {arm for arm, when in enumerate(ending["out"]) if when == given.number and theorem.out(arm)}
-        for shown in (theorem, self.theorem):  # then, and now
-            worse = winner is not None and (winner in out or shown.harmful(winner) or (
-                tolerated is None and shown.refuted(winner, None)))  # fmt: skip
-            if worse:
-                return f"{names[winner]} is named, and was shown not to be the best"
-        left = [arm for arm in range(len(names)) if arm != winner and arm not in out and not theorem.out(arm)]
-        left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
-        return f"{', '.join(names[arm] for arm in left)} may still be the best by what was read" if left else None
+            pulls += sum(came[0] for came in given.came.values())
+            for arm in (arm for arm, when in enumerate(out) if when == given.number):
+                need(theorem.out(arm), names[arm], "was not out after cohort", given.number)
+                doubted |= {arm} if theorem.harmful(arm) else set()
+        doubted |= {arm for watch, arm, _ in self.fired if watch == "start"}
+        need(set(held) <= doubted and not (held and winner is not None), "nothing is known of the starts withheld")
+        if kind == "budget-spent":  # or, of the paper's designs, the next stage would not fit in
+            spent = pulls >= self.setup["problem"].get("budget", 1e9) or not theorem.UNITS
+            need(spent, f"the budget is not spent by {pulls:,.0f} readings")
+        if winner is not None:
+            for shown in (theorem, self.theorem):  # then, and now
+                worse = shown.harmful(winner) or (tolerated is None and shown.refuted(winner, None))
+                need(not worse and not out[winner], names[winner], "is named, and was shown not to be the best")
+        if winner is not None or kind == "all-stopped":
+            left = [arm for arm, when in enumerate(out) if arm != winner and not when and not theorem.out(arm)]
+            left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
+            need(not left, ", ".join(names[arm] for arm in left), "may still be the best by what was read")
 
 
 # From an export to words
@@ -501,9 +538,13 @@ def check(events: Sequence[Event], head: str | None = None) -> Data:
             record.take(event)
         except WRONG as error:
             return report | {"event": seq, "message": f"event {seq} ({event.kind}) does not hold: {error}"}
-    if not events or (head is not None and head not in {event.hash for event in events}):
+    known = [event.seq for event in events if head in (None, event.hash)]
+    if not known:
         return report | {"message": "no event has this head: one was changed or is missing"}
-    return report | {"ok": True, "message": f"all {len(events):,} events hold", "says": words(record)}
+    since = (
+        "" if known[-1] == len(events) else f"; the head is that of event {known[-1]:,}, and vouches for none after it"
+    )
+    return report | {"ok": True, "message": f"all {len(events):,} events hold{since}", "says": words(record)}
 
 
 def words(record: Record) -> list[str]:
@@ -517,7 +558,7 @@ def words(record: Record) -> list[str]:
     if end is not None:
         what = "the best arm" if end["ending"] == "best-arm" else f"within {p.get('tolerance', 0):g} of the best"
         said = f"it ended ({end['ending']}) and no arm is named"
-        said = said if end["winner"] is None else f"{names[end['winner']]} is {what}"
+        said = said if end["winner"] is None else f"{names[end['winner']]} is {what} (arm {end['winner'] + 1})"
     count = Counter(event.kind for event in record.notes)
     told = [s for s in range(1, len(record.harm)) if record.complete(s)]
     many = sum(int(record.told["n"][s]) if record.setup.get("blocks") else 1 for s in told)
@@ -528,7 +569,8 @@ def words(record: Record) -> list[str]:
         f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
         f"and an arm that is named is what it is said to be.",
         f"{len(record.cohorts):,} cohorts, {many:,} readings; every dose was certified by readings told before it.",
-        f"{count['voided']} dropped out, {count['corrected']} readings were corrected, "
+        f"{count['voided']} dropped out, of whom {sum(how == 'counts' for how in record.gone.values())} count as a "
+        f"reading that was named instead, {count['corrected']} readings were corrected, "
         f"{sum(x == x for x in record.told['dose'])} doses given were not the ones assigned, {count['paused']} pauses, "
         f"{count['warned']} warnings, {count['adopted']} adoptions, {count['clock']} times the clock went backwards.",
         f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",
@@ -743,7 +785,9 @@ def fields(table: Data, known: Iterable[str]) -> Data:
     """A table of the first event, if it holds what it may and numbers that can be."""
     need(table.keys() <= set(known), "the first event holds what is not known here:", *table)
     for key, x in table.items():
-        if key not in TEXTS:
+        if key in TEXTS:
+            need(type(x) is TEXTS[key], key, "cannot be", x)
+        else:
             sized = finite(x) and (x == 0 or 1e-50 <= abs(x) <= 1e50)
             fits = sized and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
             need(fits, key, "cannot be", x)
@@ -766,6 +810,7 @@ class Theorem:
         need(problem["shape"] == self.shape, f"the theorem is about problems of the shape {self.shape!r}")
         need(problem["delta"] < 1, "the theorem is about a delta below 1")
         self.kinds = [Kind(noise.get(key, noise), self.d, self.UNITS) for key in READINGS]
+        need(problem.get("signals", "any") in ("any", "independent"), "readings are independent, or of any kind")
         need("kind" in noise or noise.keys() == set(READINGS), "there is noise that nobody reads")
         self.effect, self.harm = self.kinds
         guessed, wide = sum(kind.guessed for kind in self.kinds), self.harm.wide
@@ -1236,7 +1281,9 @@ class SurefootLevels(Joint):
         self.barred, self.over = list(counts), list(counts)  # from here on it is above
 
     def arm_of(self, arm: Data, wide: float) -> Arm:
-        places = [float(k) for k in range(len(arm["levels"]))]
+        places, names = [float(k) for k in range(len(arm["levels"]))], arm["levels"]
+        named = len(set(map(str, names))) == len(names) > 0 and all(type(x) is str or finite(x) for x in names)
+        need(named, "levels have names, each its own")
         return Arm(arm["name"], 0.0, places[-1], INF, places)
 
     def certified(self, arm: int) -> float:

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..designs import Design, make
-from ..designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, STOPPED, Cohort, Outcome
+from ..designs.base import ACTIVE, ENDINGS, RUNNING, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
-from .checker import CLOSE, MOST, Event, Given, Record, Stage, Sums, near, need
+from .checker import CLOSE, MOST, Broken, Event, Given, Record, Stage, Sums, near, need
 from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
-from .text import distinct
+from .text import distinct, skeleton
 from .watch import Watches
 
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
@@ -43,10 +43,9 @@ class View(Record):
         self.keys: dict[str, str] = {}  # of requests -> payload
         self.actors: set[str] = set()
         self.reader = ""  # who told or corrected the last reading
-        self.alarmed: set[str] = set()  # whose reading made a watch pause the study
+        self.alarmed: set[str] = set()  # whose reading made a watch pause the study, as the eye reads their names
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
-        self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
         self.apart = 0.0  # by how much that differs, at most
@@ -88,8 +87,6 @@ class View(Record):
         self.design: Design = make(data["design"], **data["options"])
         self.state = self.design.start(self.problem)
         self.digest: str = data["theorem"]["digest"]
-        fits = data["lift"] in ("another", "anyone") and data["watch"]["do"] in ("pause", "warn")
-        need(fits and 0 < data["watch"]["level"] < 1, "it does not say what watches do, how often, and who lifts that")
         if theorem_of(self.design) != data["theorem"]["name"]:
             self.trouble = f"event 1 rests on {data['theorem']['name']}, this surefoot has {theorem_of(self.design)}"
             self.apart = math.inf
@@ -98,7 +95,7 @@ class View(Record):
         super()._opened(event, data)
         self.first = self.cohorts[-1].first
         self.before.append(self.state)
-        self._compare(self.cohorts[-1], data["safe"])
+        self._compare(self.cohorts[-1])
 
     @property
     def ahead_state(self) -> Any:
@@ -126,16 +123,19 @@ class View(Record):
         ]
         return math.fsum(x[1] for x in came) / math.fsum(x[0] for x in came) if came else 0.0
 
-    def _compare(self, given: Given, safe: Sequence[float]) -> None:
-        """Whether what was certified then is what this package computes."""
-        for arm, (then, now) in enumerate(zip(safe, certified(self.design, self.ahead_state), strict=True)):
-            off = abs(then - now) / max(abs(then), abs(now)) if then != now else 0.0
+    def _compare(self, given: Given) -> None:
+        """Whether what was certified then is what this package computes; of the paper's designs, whose stages are their
+        proof, what they ask for."""
+        state = self.ahead_state
+        their = given.dose if self.staged else [math.inf if x is None else x for x in given.certified]
+        mine = state.dose[0].tolist() if self.staged else certified(self.design, state)
+        for arm, (then, now) in enumerate(zip(their, mine, strict=True)):
+            off = 0.0 if then == now else abs(then - now) / max(min(abs(then), abs(now)), 1e-300)
             self.apart = max(self.apart, off)
             if not self.trouble and off > self.slip:
-                self.trouble = (
-                    f"event {given.seq} certified {self.problem.names[arm]} up to {then!r}; "
-                    f"this surefoot makes it {now!r}"
-                )
+                did, upto = ("gives", "at") if self.staged else ("certified", "up to")
+                said = f"event {given.seq} {did} {self.problem.names[arm]} {upto} {then!r}"
+                self.trouble = f"{said}; this surefoot makes it {now!r}"
 
     def _adopted(self, event: Event, data: dict[str, Any]) -> None:
         self.digest, self.slip = data["digest"], ROUNDING
@@ -149,27 +149,21 @@ class View(Record):
         if given and not self.find(data["id"]).closed and self.refusal(given.dose, given.n, given.stakes):
             self.stale = True  # its doses rested on harms that were wrong
         self._watches = None
-        self.fired.clear()
-
-    def _warned(self, event: Event, data: dict[str, Any]) -> None:
-        if data.get("by") == "watch":
-            self.fired.add((data["watch"], data["arm"], data["reading"]))
 
     def _paused(self, event: Event, data: dict[str, Any]) -> None:
         super()._paused(event, data)
-        self._warned(event, data)
-        if data.get("by") == "watch":
-            self.alarmed.add(self.reader)
+        if data["by"] == "watch":
+            self.alarmed.add(skeleton(self.reader))
 
     def _resumed(self, event: Event, data: dict[str, Any]) -> None:
-        own = self.lifts_own_alarm(event.actor) and len(self.actors | {event.actor}) > 1
+        own = self.lifts_own_alarm(event.actor) and len({skeleton(actor) for actor in self.actors | {event.actor}}) > 1
         need(not own, event.actor, "lifted a pause that followed from a reading of their own")
         super()._resumed(event, data)
         self.alarmed.clear()
 
     def lifts_own_alarm(self, actor: str) -> bool:
         """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
-        return self.setup["lift"] == "another" and actor in self.alarmed
+        return self.setup["lift"] == "another" and skeleton(actor) in self.alarmed
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
@@ -265,11 +259,10 @@ class View(Record):
         return "paused" if self.paused else "ended" if self.ended else "running"
 
     @property
-    def refuted_starts(self) -> list[str]:
+    def refuted_starts(self) -> list[int]:
         """The arms whose start dose, which was to be safe, the readings show not to be."""
         seen = {arm for watch, arm, _ in self.fired if watch == "start"}
-        seen |= set(np.flatnonzero(self.state.standing[0] == STOPPED).tolist())
-        return [self.problem.names[arm] for arm in sorted(seen)]
+        return sorted(seen | set(np.flatnonzero(self.state.standing[0] == STOPPED).tolist()))
 
     @property
     def watches(self) -> Watches:
@@ -305,6 +298,14 @@ class View(Record):
             raise SurefootError(f"{id} has not been assigned: study {self.name!r} has given out {self.subjects:,} ids")
         return subject
 
+    def refusal(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Any]) -> str | None:
+        """Why a cohort may not be released now, by the checker; None where it may."""
+        return _why_not(self.allow, dose, n, stakes)
+
+    def unfounded(self, ending: dict[str, Any]) -> str | None:
+        """Why an ending does not follow from the readings, by the checker; None where it does."""
+        return _why_not(self.conclude, ending)
+
     # What follows
     def follow(self) -> Follow | None:
         """The event that the present view calls for, if any."""
@@ -319,7 +320,7 @@ class View(Record):
         for alarm in (*self.watches.alarms(), *(self.watches.doubts() if named else ())):
             if (alarm.watch, alarm.arm, alarm.reading) not in self.fired:
                 kind = "paused" if self.setup["watch"]["do"] == "pause" else "warned"
-                return kind, {"by": "watch", **alarm._asdict()}, alarm.message
+                return kind, {"by": "watch", **alarm.said}, alarm.message
         if self.ended:
             return self._ending() if self.concluded is None else None
         if self.open and self.stale:
@@ -337,14 +338,12 @@ class View(Record):
             "ending": ENDINGS[int(s.ending[0])],
             "after": sum(int(x.ending[0]) == RUNNING for x in self.before[: self.done]),
             "winner": winner if winner >= 0 else None,
-            "standing": [STANDINGS[int(k)] for k in s.standing[0]],
             "out": [self.out.get(arm) for arm in range(len(self.problem.arms))],
-            "safe": certified(self.design, s),
         }
         if self.refuted_starts and winner >= 0:
-            data |= {"winner": None, "withheld": f"harm at the start dose of {', '.join(self.refuted_starts)}"}
+            data |= {"winner": None, "withheld": self.refuted_starts}
         if no := self.unfounded(data):
-            return "paused", {"by": "checker", "ending": data}, f"the design concludes what the checker does not: {no}"
+            return "paused", {"by": "checker"}, f"the design concludes what the checker does not: {no}"
         return "ended", data, None
 
     def _next_cohort(self) -> Follow:
@@ -355,9 +354,15 @@ class View(Record):
             why = f"cohort {number} would hold {size:,} assignments: does sigma have the units of the readings?"
             return "paused", {"by": "size"}, why
         if no := self.refusal(*asked):
-            why = f"the design certifies what the checker does not: {no}"
-            return "paused", {"by": "checker", "asked": [asked.dose, asked.n]}, why
+            return "paused", {"by": "checker"}, f"the design certifies what the checker does not: {no}"
         ahead = self.ahead()
         most = [ahead.certified(arm) for arm in range(len(asked.n))]
-        data = asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}
-        return "opened", data | {"safe": certified(self.design, state)}, None
+        return "opened", asked._asdict() | {"certified": [x if math.isfinite(x) else None for x in most]}, None
+
+
+def _why_not(check: Callable[..., None], *of: Any) -> str | None:
+    try:
+        check(*of)
+    except Broken as error:
+        return str(error)
+    return None

@@ -128,8 +128,8 @@ class Live:
                     ) -> None:  # fmt: skip
                         nonlocal touched
                         touched = True
-                        if (back := transaction.clock_back()) > 0:
-                            self._view.take(transaction.add("clock", {"back": back}, by))
+                        if back := transaction.clock_back():
+                            self._view.take(transaction.add("clock", {}, by, at=back))
                         self._view.take(transaction.add(kind, data, by, reason, key))
 
                     yield add

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..problem import SurefootError, number
-from .blocks import COLUMNS, MANY, block_in
+from .blocks import COLUMNS, block_in
+from .checker import MANY
 from .fold import View
+from .text import skeleton
 
 
 def check_open(view: View) -> None:
@@ -41,7 +43,7 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
         _check_size(view, subject, new.get("n", 0))
     fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
     if not confirmed:
-        _check_plausible(view, id, {"id": subject, **fresh})
+        _check_plausible(view, id, fresh, old.get("n", fresh.get("n", 1)))
     return {"id": subject, **fresh} if fresh else None
 
 
@@ -68,11 +70,12 @@ def _check_size(view: View, subject: int, n: float) -> None:
         )
 
 
-def _check_plausible(view: View, id: str, data: dict[str, Any]) -> None:
-    if not view.plausible(data):
+def _check_plausible(view: View, id: str, data: dict[str, Any], n: float) -> None:
+    """Of a block: its means."""
+    if not view.plausible(data, n):
         said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in view.setup["plausible"].items())
         raise SurefootError(
-            f"{id}: got {', '.join(f'{k} {data[k]:g}' for k in ('effect', 'harm') if k in data)}; "
+            f"{id}: got {', '.join(f'{k} {data[k] / n:g}' for k in ('effect', 'harm') if k in data)}; "
             f"this study expects {said}: if it is true all the same, confirm it with a reason"
         )
 
@@ -94,9 +97,9 @@ def corrected(view: View, data: Mapping[str, Any], confirmed: bool = False) -> d
         raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
     out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
     if not confirmed:
-        _check_plausible(view, id, out)
+        _check_plausible(view, id, changed, changed.get("n") or old.get("n", 1))
         _check_size(view, subject, changed.get("n", 0))
-    return out if view.plausible(out) else out | {"confirmed": True}
+    return out | {"confirmed": True} if confirmed else out
 
 
 def voided(view: View, id: Any) -> dict[str, Any]:
@@ -123,7 +126,8 @@ def resumed(view: View, voids: Any, who: str, actors: set[str]) -> dict[str, Any
     check_open(view)
     if not view.paused:
         raise SurefootError(f"study {view.name!r} is {view.standing}, not paused: there is nothing to resume")
-    if view.lifts_own_alarm(who) and (others := sorted(actors - {who})):
+    others = sorted(actor for actor in actors if skeleton(actor) != skeleton(who))
+    if view.lifts_own_alarm(who) and others:
         raise SurefootError(
             f"a reading that {who} told made a watch pause the study: another actor lifts that ({', '.join(others)})"
         )

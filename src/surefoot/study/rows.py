@@ -58,6 +58,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def stamp() -> str:
+    return now().isoformat(timespec="microseconds")
+
+
 def last(connection: sa.Connection, study: str) -> Any:
     return connection.execute(_LAST, {"name": study}).first()
 
@@ -146,19 +150,18 @@ class Transaction:
         """All who ever did something in the study."""
         return self.source.actors(self.study)
 
-    def add(self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None) -> Event:
-        at = now().isoformat(timespec="microseconds")
-        if kind != "clock":  # it says that the time is before that of the last event; all others are not
-            at = max(at, self.at)
+    def add(
+        self, kind: str, payload: Payload, actor: str, reason: str | None = None, key: str | None = None, at: str = ""
+    ) -> Event:
+        at = at or max(stamp(), self.at)
         event = Event(
             self.study, self.seq + 1, at, actor, kind, VERSION, reason, key, dumps(payload), self.hash, hash=""
         )
         return self.copy(event._replace(hash=event.seal()))
 
-    def clock_back(self) -> float:
-        """By how many seconds the clock is behind the last event; 0 where it is not."""
-        then = datetime.fromisoformat(self.at) if self.at else now()
-        return max((then - now()).total_seconds(), 0.0)
+    def clock_back(self) -> str:
+        """The time, if that is before that of the last event; else nothing."""
+        return at if (at := stamp()) < self.at else ""
 
     def copy(self, event: Event) -> Event:
         """Add an event that has its place and its hash already."""

@@ -37,7 +37,7 @@ def reason(value: Any) -> str:
 def skeleton(name: str) -> str:
     """What is left of a name to the eye."""
     plain = unicodedata.normalize("NFKD", name)
-    kept = "".join(c for c in plain if not unicodedata.combining(c) and not c.isspace())
+    kept = "".join(c for c in plain if c.isprintable() and not unicodedata.combining(c) and not c.isspace())
     return kept.translate(TWINS).casefold().replace("i", "l").replace("rn", "m").replace("vv", "w")
 
 

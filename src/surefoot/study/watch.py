@@ -70,8 +70,12 @@ class Alarm(NamedTuple):
     watch: str
     arm: int
     reading: str
-    level: float
     message: str
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What an event holds beside the message, which is its reason."""
+        return {"watch": self.watch, "arm": self.arm, "reading": self.reading}
 
 
 class Watches:
@@ -203,7 +207,7 @@ class Watches:
         found = [self._start(arm) for arm in range(len(self.problem.arms))]
         if one_or_all(found) >= math.log(1 / DOUBT):
             arm = found.index(max(found))
-            yield self._alarm("start", arm, 1, self._words("start", arm))._replace(level=DOUBT)
+            yield self._alarm("start", arm, 1, self._words("start", arm))
 
     def alarms(self) -> Iterator[Alarm]:
         """What is out of bounds now; in long studies not after each reading but after a twentieth more of an arm's."""
@@ -262,7 +266,7 @@ class Watches:
                 )
 
     def _alarm(self, watch: str, arm: int, r: int, said: str) -> Alarm:
-        return Alarm(watch, arm, READINGS[r], self.level[watch], f"{watch}: {self.problem.names[arm]}: {said}")
+        return Alarm(watch, arm, READINGS[r], f"{watch}: {self.problem.names[arm]}: {said}")
 
     def _harms(self, arm: int) -> list[Sums]:
         bands = list(self.bands[arm][1])

@@ -235,7 +235,7 @@ def content(event: Any) -> str:
         return f"{board.count(sum(data['n']), 'assignment')} to {board.count(sum(1 for n in data['n'] if n), 'arm')}"
     said = []
     for key, x in data.items():
-        if key not in ("versions", "digest", "safe", "standing", "out", "after", "by"):
+        if key not in ("versions", "digest", "out", "after", "by"):
             said.append(f"{key} {x:.6g}" if isinstance(x, float) else f"{key} {json.dumps(x, ensure_ascii=False)}")
     text = ", ".join(said).replace('"', "")
     return text if len(text) <= 160 else text[:160].rpartition(" ")[0] + " …"
