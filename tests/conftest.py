@@ -20,11 +20,13 @@ settings.load_profile("fixed")
 typer.main.get_command = cache(typer.main.get_command)
 
 # Tests that take a second of a core or so (pytest --durations=0 says which): `make test-fast` leaves them out. Files
-# stand in the order of what they take: the longest are dealt first, so that no core waits for one at the end.
-SLOW = (Path(__file__).parent / "slow.txt").read_text().split()
+# stand in the order of what they take: the longest are dealt first, so that no core waits for one at the end. With a +
+# they find lines that no others do; the rest are not traced, nor what they start: it would cost them 40% and more.
+# (Threads of a server are lost to a test that is not traced: of those that share one, only the last may be.)
+LINES = [line.split() for line in (Path(__file__).parent / "slow.txt").read_text().splitlines()]
+SLOW = {name: bool(traced) for name, *traced in LINES}
 ORDER = list(dict.fromkeys(f"tests/{name.split('::')[0]}" for name in SLOW))
-# Files and slow tests that find no line that the others do not are not traced, nor what they start: it would cost them
-# 40% and more.
+# In these files quick ones find no line either
 UNTRACED = (
     "tests/designs/test_attacks.py", "tests/designs/test_ladder.py", "tests/designs/test_levels_evidence.py",
     "tests/designs/test_linear_", "tests/designs/test_monotonic.py", "tests/designs/test_monotonic_evidence.py",
@@ -33,15 +35,6 @@ UNTRACED = (
     "tests/study/test_voids.py", "tests/test_architecture.py", "tests/test_bounds.py", "tests/test_examples.py",
     "tests/test_play.py",
 )  # fmt: skip
-TRIALS = (
-    "tests/designs/", "tests/study/test_ahead.py", "tests/study/test_attacks.py", "tests/study/test_blocks.py",
-    "tests/study/test_cache.py", "tests/study/test_certificate.py", "tests/study/test_checker.py",
-    "tests/study/test_levels.py", "tests/study/test_readings.py::test_agree_", "tests/study/test_study.py",
-    "tests/study/test_trust.py", "tests/study/test_watch.py", "tests/test_catalogue", "tests/test_certified.py",
-    "tests/test_device.py", "tests/test_docs.py", "tests/test_store.py::test_a_killed", "tests/test_testing.py",
-    "tests/test_theory.py::test_char", "tests/test_theory.py::test_measured", "tests/test_theory.py::test_upper",
-    "tests/web/test_browser.py::test_many", "tests/web/test_browser.py::test_nobody",  # last: threads are lost to it
-)  # fmt: skip
 TRACED = "COVERAGE_PROCESS_CONFIG"  # tells processes of a traced one to be traced as well
 
 
@@ -49,9 +42,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: k for k, name in enumerate(ORDER)}
     items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(ORDER)))
     for item in items:
-        if re.sub(r"\[.*|^tests/", "", item.nodeid) in SLOW:
+        name = re.sub(r"\[.*|^tests/", "", item.nodeid)
+        if name in SLOW:
             item.add_marker(pytest.mark.slow)
-        if item.nodeid.startswith(UNTRACED) or (item.get_closest_marker("slow") and item.nodeid.startswith(TRIALS)):
+        if item.nodeid.startswith(UNTRACED) or not SLOW.get(name, True):
             item.add_marker(pytest.mark.no_cover)
 
 

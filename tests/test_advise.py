@@ -76,7 +76,7 @@ def test_what_cannot_be_resolved_is_refused_before_anything_is_simulated(monkeyp
 
 def test_the_command(run: Any, tmp_path: Path) -> None:  # noqa: F811
     path = tmp_path / "set.toml"
-    path.write_text(SET, encoding="utf-8")
+    path.write_text(SET.replace("delta = 0.1", "delta = 0.4"), encoding="utf-8")  # ends sooner
     found = run("advise", str(path), "--trials", "4", "--json").json["advice"]
     assert [one["scenario"] for one in found] == ["A is better", "B is better"]
     assert found[0]["subjects"]["ended"] == 1

@@ -130,7 +130,9 @@ def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) ->
     assert len(shown) == 10
     assert "named: best / wrong" in shown[0] and "recommended dose over the limit" in shown[0]
     assert "0.0% / 0.0%" in shown[2]  # no failure, and no answer either
-    usual = run("compare", str(path), "--trials", "1", "--json").json["scenarios"][0]["designs"]
+    one = tmp_path / "one.toml"
+    one.write_text(SET.split('[[scenarios]]\nname = "B')[0].replace("delta = 0.1", "delta = 0.9"), encoding="utf-8")
+    usual = run("compare", str(one), "--trials", "1", "--json").json["designs"]
     assert {row["design"] for row in usual} == {"surefoot-levels", "boin", "three-plus-three"}
     assert [row["budget"] for row in usual[:4]] == [60, 200, 1000, None]
     one = run(*command, "--json", "--set", "first=2").json["scenarios"][0]["designs"]  # of those that have it
@@ -157,10 +159,9 @@ def test_lists(run: Any) -> None:
 
 def test_check_fails_where_the_promise_is_not_shown(run: Any) -> None:
     """Ten trials cannot show a failure rate below 0.1 at 99%: exit code 1. Two hundred can."""
-    short = run("check", "--design", "safebai-monotonic", "--trials", "10", "--json")
+    short = run("check", "--design", "safebai-linear", "--trials", "10", "--json")
     assert short.code == 1
     assert short.json["broken"] == sum(row["claim"] for row in short.json["rows"])
-    assert run("check", "--design", "safebai-linear", "--trials", "10").code == 1
     long = run("check", "--design", "safebai-linear", "--trials", "200")
     assert long.code == 0
     assert "paper-linear" in long.out

@@ -48,7 +48,7 @@ def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     again = tmp_path / "again.html"
     run(*command, "--out", str(again))
     assert again.read_text(encoding="utf-8") == page
-    assert "cannot write the report" in run(*command, "--out", str(tmp_path / "no" / "report.html")).err
+    assert "cannot write the report" in run(*command[:-1], "1", "--out", str(tmp_path / "no" / "report.html")).err
     with pytest.raises(SurefootError, match="cannot write the report"):
         _write(tmp_path, page)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import array_api_compat
 import numpy as np
@@ -15,10 +17,60 @@ NUMPY = np.ndarray, np.generic
 BLOCK = 512  # entries that are worked on together where what they need for it should stay in a core's cache
 
 
+if TYPE_CHECKING:  # whose arguments are checked field by field
+    from dataclasses import replace as replace
+else:
+
+    def replace(batch: Any, /, **changes: Any) -> Any:
+        """As in `dataclasses`, for states and what goes with them: to hand thirty fields to `__init__`, many times a
+        round, takes as long as a tenth of all that is done with small arrays."""
+        kind = type(batch)
+        if hasattr(kind, "__post_init__") or not changes.keys() <= kind.__dataclass_fields__.keys():
+            return dataclasses.replace(batch, **changes)
+        new, old = object.__new__(kind), vars(batch)
+        vars(new).update({name: old[name] for name in kind.__dataclass_fields__ if name in old}, **changes)
+        return new
+
+
+def _quick() -> ModuleType:
+    """NumPy, with what is called most often called as the standard has it, and no other way: to look for other ways
+    first takes longer than to add two small arrays."""
+
+    def reduction(reduce: Any) -> Any:
+        def reduced(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+            return reduce(x, axis, dtype, None, keepdims)
+
+        return reduced
+
+    def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+        return x.take(indices, axis)
+
+    def reshape(x: Array, /, shape: tuple[int, ...]) -> Array:
+        return x.reshape(shape)
+
+    def astype(x: Array, dtype: Any, /, *, copy: bool = True) -> Array:
+        return x.astype(dtype, copy=copy)
+
+    quick = ModuleType("numpy")
+    vars(quick).update(vars(np), take=take, reshape=reshape, astype=astype)
+    for name, ufunc in {
+        "sum": np.add,
+        "max": np.maximum,
+        "min": np.minimum,
+        "all": np.logical_and,
+        "any": np.logical_or,
+    }.items():
+        setattr(quick, name, reduction(ufunc.reduce))
+    return quick
+
+
+QUICK = _quick()
+
+
 def array_namespace(x: Array) -> Any:
     """The namespace of an array. NumPy's is NumPy itself, which keeps to the standard: what array_api_compat puts
     around it, and its lookup, take longer than to add two small arrays."""
-    return np if isinstance(x, NUMPY) else array_api_compat.array_namespace(x)
+    return QUICK if isinstance(x, NUMPY) else array_api_compat.array_namespace(x)
 
 
 def device(x: Array) -> Any:

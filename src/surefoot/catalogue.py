@@ -396,6 +396,17 @@ def plateau(d: int) -> Made:
     return _monotonic(effects, [flat, *[even] * (d - 1)], start=0.0, max=2.4, lipschitz=slopes, noise=noise)
 
 
+@_case("knee", 3)
+def knee(d: int) -> Made:
+    """The rivals' harm stays at the limit for long and then bends, while their effect rises: where the limit is
+    reached, and so their value, can be told from above the bend alone."""
+    flat, even = Table((0.0, 1.4, 1.9, 2.4), (0.05, 0.2997, 0.3, 0.7)), Table((0.0, 1.9, 2.4), (0.05, 0.3, 0.4))
+    first, *low = _falling(0.6, 0.56, d)
+    steep = [Table((0.0, 1.4, 2.4), (x - 0.66, x - 0.6, x + 0.6)) for x in low]
+    effects, noise = [Table((0.0, 1.9, 2.4), (0.3, first, 0.7)), *steep], Noise("gaussian", 0.15)
+    return _monotonic(effects, [even, *[flat] * (d - 1)], start=0.0, max=2.4, noise=noise)
+
+
 @_case("harmless", 3)
 def harmless(d: int) -> Made:
     """Monotonic: the largest dose of every arm is safe, so its value is the effect there."""

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, device, floats, like
+from .arrays import Array, array_namespace, device, floats, like, replace
 from .designs.base import ALL_STOPPED, RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
 from .noise import Bernoulli, Gaussian, Rademacher

@@ -232,7 +232,7 @@ class Dask(Workers):
         until = time.monotonic() + patience
         while True:
             try:
-                self.client = self.distributed.Client(self.address, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
+                self.client = self.distributed.Client(self.address, timeout=10, set_as_default=False)
                 self.client.wait_for_workers(1, timeout=max(until - time.monotonic(), 1))
                 theirs = self.client.run(_ask())
                 break

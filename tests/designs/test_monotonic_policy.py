@@ -228,6 +228,13 @@ def test_a_plateau_hides_no_value() -> None:
     assert np.all(result.winner == 0) and np.median(result.pulls) < 150_000
 
 
+def test_a_knee_at_the_limit_is_found() -> None:
+    """A rival was told from the leader by the effect on the flat part, where nothing is told of its harm: one trial in
+    fifty took two hundred times as many pulls as the others."""
+    result = simulate(*case("knee", budget=10**9), DESIGN, 48, seed=1)
+    assert np.all(result.winner == 0) and result.pulls.max() < 15 * np.median(result.pulls)
+
+
 def test_no_rival_is_left_at_a_level_under_the_limit() -> None:
     """Where it should be over the limit lies between two levels: at the lower one nothing was told, without end."""
     arms = tuple(Arm(name, 0.0, 1.0, 1.0, levels=tuple(k / 20 for k in range(21))) for name in "ab")

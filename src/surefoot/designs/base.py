@@ -19,13 +19,13 @@ on from twice. The arrays may come from any array-API namespace (NumPy, PyTorch,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from ..arrays import Array, array_namespace, device, like, pick
+from ..arrays import Array, array_namespace, device, like, pick, replace
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from ..registry import meanings, no_shadows

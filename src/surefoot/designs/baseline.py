@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..bounds import RHO
 from ..problem import Problem, SurefootError
 from .base import ACTIVE, Cohort, Design, Outcome, S, select

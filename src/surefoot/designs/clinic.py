@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..problem import Problem, Shape, SurefootError, number
 from .base import ALL_STOPPED, BEST_ARM, RUNNING, STOPPED, Cohort, Design, Outcome, State, blank
 from .recommend import Estimates, isotonic, wilson

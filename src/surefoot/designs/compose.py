@@ -21,10 +21,10 @@ policy is safe and right on our evidence, if slow:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ..arrays import Array, array_namespace, device, like
+from ..arrays import Array, array_namespace, device, like, replace
 from ..problem import Problem, SurefootError
 from ..registry import Registry, a_class, meanings, no_shadows
 from .base import ACTIVE, BUDGET_SPENT, RUNNING, Cohort, Design, Outcome, State, Verdict

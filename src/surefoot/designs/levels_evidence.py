@@ -25,10 +25,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..arrays import Array, array_namespace, device, like
+from ..arrays import Array, array_namespace, device, like, replace
 from ..bounds import Mixture
 from ..noise import Unknown, Varying
 from ..problem import Problem

@@ -10,10 +10,10 @@ safe <= largest safe level <= unsafe, since rounding down is monotone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..arrays import array_namespace, like
+from ..arrays import array_namespace, like, replace
 from ..checks import number_or
 from ..problem import Problem, Shape
 from .base import blank

@@ -25,10 +25,10 @@ Readings of the pseudocode that keep the proof:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from ..arrays import Array, array_namespace, like
+from ..arrays import Array, array_namespace, like, replace
 from ..checks import number_or
 from ..problem import Problem, Shape, choice
 from .base import blank

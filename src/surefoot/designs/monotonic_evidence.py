@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ..arrays import Array, Chosen, array_namespace, device, like, pick, put, rows
+from ..arrays import Array, Chosen, array_namespace, device, like, pick, put, replace, rows
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem

@@ -13,12 +13,10 @@ gain. In a study that goes as it should they are far from that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import array_namespace, device
-
-from ..arrays import Array, floats, like, pick
+from ..arrays import Array, array_namespace, device, floats, like, pick, replace
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .compose import Floor

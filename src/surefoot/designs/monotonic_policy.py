@@ -19,7 +19,7 @@ from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
 from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, table, up
-from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
+from .monotonic_estimates import CROSS, HIGH, LOW, RISE, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, unbet
 from .monotonic_floor import MonotonicFloor
 from .settle import level_above, round_down, wanted
@@ -138,7 +138,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         best = pick(value, leader)
         other = xp.max(xp.where(rival, value, -xp.inf), axis=1, keepdims=True)
         other = xp.where(xp.isfinite(other), other, best)
-        x = 0.5 * (best + xp.where(leads, other, value) - (p.tolerance or 0.0))
+        x = 0.5 * (best + xp.where(leads, other, self.worth(s, best)) - (p.tolerance or 0.0))
         target = xp.where(leads, self.under(s, x), self.over(s, x + (p.tolerance or 0.0)))
         if p.levels is not None:
             target = self.on_levels(s, target, x, leads)
@@ -148,6 +148,17 @@ class MonotonicPolicy(Policy[MonotonicState]):
             leads, dose != s.memory.place[..., LOW], self.places(s, dose) != s.memory.place[..., HIGH]
         )
         return Now(leader, leads, rival, x, dose, climbs, moves)
+
+    def worth(self, s: MonotonicState, best: Array) -> Array:
+        """What a rival may be worth, to be told from the leader. Where harm hardly rises, a line says little of where
+        it reaches the limit, and may end at a bend: so it counts as rising as was expected, from the limit on."""
+        xp, p, g = array_namespace(best), s.problem, s.memory.guess
+        if p.levels is not None:
+            return g.value
+        steep = RISE * like(best, p.lipschitz)
+        over = xp.maximum(g.harm[..., HIGH] - p.limit, 0.0 * steep) / steep
+        near = xp.minimum(g.effect[..., HIGH] - g.gain[..., HIGH] * over, best)
+        return xp.where(g.rise[..., HIGH] < steep, xp.maximum(g.value, near), g.value)
 
     def sizes(self, s: MonotonicState, now: Now) -> Array:
         """A part of the pulls that are near; and at a new place, enough for a first look."""

@@ -16,12 +16,12 @@ Both logs are convex in x: the infimum is found by golden section. With a tolera
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..bounds import Mixture
 from ..problem import Problem, SurefootError
 from .base import ACTIVE, ALL_STOPPED, RUNNING, STOPPED

@@ -8,10 +8,10 @@ how the readings of a cohort vary, at a share of delta, and holds for all arms, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..arrays import Array, array_namespace
+from ..arrays import Array, array_namespace, replace
 from ..bounds import sigma_upper
 from ..noise import Bernoulli, Bounded, Unknown, Varying
 from ..problem import Problem

@@ -14,12 +14,12 @@ and it does not stop in reasonable time. No guarantee is declared: beta_t as pri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..problem import Problem, Shape, number
 from .base import Cohort, Design, Outcome, State, blank
 from .baseline import abbasi_yadkori, conclude, finite_top

@@ -26,12 +26,12 @@ No guarantee is declared: a constant beta has no theorem, and beta_t as printed 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..checks import number_or
 from ..problem import Problem, SurefootError, choice, number
 from .base import Cohort, Outcome, blank

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ..arrays import Array, Chosen, array_namespace, device, like
+from ..arrays import Array, Chosen, array_namespace, device, like, replace
 from ..problem import Problem
 from .base import ACTIVE, ALL_STOPPED, BEATEN, BEST_ARM, REFUTED, RUNNING, STOPPED, WITHIN_TOLERANCE, S, State
 

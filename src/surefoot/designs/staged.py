@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..arrays import Array, array_namespace
+from ..arrays import Array, array_namespace, replace
 from ..problem import Problem
 from .base import RUNNING, Cohort, Design, Outcome, State, select
 

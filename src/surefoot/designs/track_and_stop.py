@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..noise import Noise
 from ..problem import Problem, choice, number
 from .base import ACTIVE, BEST_ARM, WITHIN_TOLERANCE, Cohort, Outcome, State, blank

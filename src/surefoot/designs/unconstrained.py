@@ -15,12 +15,12 @@ The k-th dose of an arm has alpha = delta/(2 d k (k + 1)), which sums to the sam
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, replace
 from ..problem import Problem
 from .base import Cohort, Outcome, State, blank
 from .baseline import AnyShape, finite_top, gathered, mixture_radius
