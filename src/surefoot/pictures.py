@@ -16,7 +16,7 @@ import numpy as np
 
 from .designs.base import ACTIVE, STANDINGS
 from .designs.recommend import standard_error
-from .problem import Noise, Problem, SurefootError
+from .problem import Arm, Noise, Problem, SurefootError
 from .simulate import Array, Result
 
 # Okabe and Ito's colours, which the colour-blind can tell apart
@@ -121,12 +121,9 @@ def draw_story(arms: Sequence[ArmStory], p: Problem, winner: int, word: str, pat
             if p.slack:
                 top.axhline(arm.truth[1], color=RED, lw=1.2, ls="--", label="harm at limit + slack (truth)")
         if len(arm.pulls):
-            for x, colour, label in (
-                (arm.certified, ORANGE, "may be given"),
-                (arm.safe, BLUE, "shown to be safe"),
-            ):
-                if p.slack or colour == BLUE:
-                    top.step(arm.pulls, x, where="post", color=colour, lw=1.2, label=label)
+            if p.slack:
+                top.step(arm.pulls, arm.certified, where="post", color=ORANGE, lw=1.2, label="may be given")
+            top.step(arm.pulls, arm.safe, where="post", color=BLUE, lw=1.2, **_sure(p.arms[i], arm.safe[-1]))
         if len(when):
             top.scatter(when, dose, s=8 + 45 * n / n.max(), color=GREY, alpha=0.55, lw=0, label="cohorts given")
         if rows == 2:
@@ -189,8 +186,8 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
             if arm.curves:
                 axis.plot(grid, arm.curves[k](grid), color=GREY, lw=1.2, label="truth")
             _dots(axis, arm, k, getattr(arm, key), p.noises[k])
-            if len(arm.safe):
-                axis.axvline(arm.safe[-1], color=BLUE, lw=1.2, label="shown to be safe")
+            if len(arm.safe) and not (arm.out and arm.out[1] == "stopped"):  # its start looks unsafe: no dose is known
+                axis.axvline(arm.safe[-1], color=BLUE, lw=1.2, **_sure(p.arms[i], arm.safe[-1]))
                 if p.slack:
                     axis.axvline(arm.certified[-1], color=ORANGE, lw=1.2, ls="--", label="may be given")
                 if arm.unsafe < end:
@@ -208,7 +205,17 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     axes[1, 0].set_ylabel("effect")
     if p.ceiling > 0:  # what is far above is of no interest
         axes[0, 0].set_ylim(top=min(axes[0, 0].get_ylim()[1], 2.5 * p.ceiling))
+    for axis, noise in zip(axes[:, 0], p.noises[::-1], strict=True):
+        if noise.worst is not None:  # nothing can be read beyond
+            low, high = noise.worst
+            axis.set_ylim(*np.clip(axis.get_ylim(), low - 0.03 * (high - low), high + 0.03 * (high - low)))
     return _finish(figure, path)
+
+
+def _sure(arm: Arm, safe: float) -> dict[str, str]:
+    """How the line of a safe dose looks: a start dose is declared, not shown."""
+    shown = arm.safe_is(safe) == "shown"
+    return {"ls": "-" if shown else "-.", "label": "shown to be safe" if shown else "declared safe, not shown"}
 
 
 def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, noise: Noise) -> None:

@@ -106,6 +106,8 @@ def test_the_story(tmp_path: Path) -> None:
     p = problem()
     study = Study.create(tmp_path / "s.db", "s", p, seed=3)
     story(study, tmp_path / "empty.png")
+    study.tell_many(subjects(p).rows(study.ask()[:2]))
+    assert sum(n for arm in story_data(study.view) for n in arm.given[2]) == 2, "an open cohort counts"
     run(study, subjects(p))
     data = story_data(study.view)
     assert [arm.name for arm in data] == p.names
@@ -115,3 +117,10 @@ def test_the_story(tmp_path: Path) -> None:
     story(study, tmp_path / "s.png")
     responses(study, tmp_path / "r.png")
     assert (tmp_path / "s.png").stat().st_size > 10_000
+    p = problem("levels", binary=True)
+    study = Study.create("sqlite://", "s", p, seed=3)
+    study.tell_many([{"id": a.id, "effect": 0, "harm": 0} for a in study.ask()])
+    figure = responses(study)
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "declared safe, not shown" in said and "shown to be safe" not in said
+    assert all(-0.05 < end < 1.05 for axis in figure.axes for end in axis.get_ylim())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,17 @@ from .fold import View
 def story_data(view: View) -> list[ArmStory]:
     """One arm each: when it was given which dose to how many, and what was known after each cohort."""
     closed = [given for given in view.cohorts if given.closed]
-    upto = np.cumsum([sum(came[0] for came in given.came.values()) for given in closed])
+    every = [view.came(given) for given in view.cohorts]  # what the open cohort has so far counts too
+    after = np.cumsum([sum(came[0] for came in rows.values()) for rows in every])
+    upto = after[: len(closed)]
     states = reduce(join, [*view.before[1 : len(closed)], view.state])  # as trials side by side: one look at all
     known, some, stories = view.design.verdict(states), slice(len(closed)), []
     for arm, name in enumerate(view.problem.names):
         given = [
-            (int(k), c.dose[arm], c.n[arm], *_means(c, arm)) for c, k in zip(closed, upto, strict=True) if c.n[arm]
+            (k, dose, n, effect / n, harm / n)
+            for k, rows in zip(after.tolist(), every, strict=True)
+            for (i, dose), (n, effect, harm, *_) in rows.items()
+            if i == arm and n
         ]
         at = [np.array(column, dtype=float) for column in zip(*given, strict=True)] or [np.zeros(0)] * 5
         left = np.flatnonzero(known.standing[some, arm] != ACTIVE)
@@ -29,10 +33,3 @@ def story_data(view: View) -> list[ArmStory]:
         unsafe = float(known.unsafe[-1, arm])
         stories.append(ArmStory(name, (at[0], at[1], at[2]), upto, low, high, safe, may, unsafe, out, at[3], at[4]))
     return stories
-
-
-def _means(given: Any, arm: int) -> tuple[float, float]:
-    """Of the readings of one arm in a cohort."""
-    rows = [came for (i, _), came in given.came.items() if i == arm]
-    n = sum(row[0] for row in rows)
-    return (sum(r[1] for r in rows) / n, sum(r[2] for r in rows) / n) if n else (float("nan"), float("nan"))
