@@ -25,7 +25,7 @@ def decision_table(p: Problem, design: Design, arm: int = 0) -> list[list[str]]:
     """The head, and a row for every path of harms through the first cohorts of `arm`; what leads to the same is one
     row. The other arms have no harm, and half of all readings show an effect."""
     table, paths = [HEAD], list[Path]([()])
-    state, cohort, _ = _await(p, design, design.start(p), arm)
+    state, cohort, _ = until_given(p, design, design.start(p), arm)
     for number in range(1, COHORTS + 1):
         here = np.flatnonzero((cohort.n[:, arm] > 0) & (state.ending == RUNNING))
         harms = _harms(p, max(int(cohort.n[:, arm].max()), 1))
@@ -33,12 +33,12 @@ def decision_table(p: Problem, design: Design, arm: int = 0) -> list[list[str]]:
             break
         given, paths = repeat(take(cohort, here), len(harms)), [paths[i] for i in here]
         outcome = _outcome(p, given, arm, np.tile(harms, len(here)))
-        state, cohort, waits = _await(
+        state, cohort, waits = until_given(
             p, design, design.tell(repeat(take(state, here), len(harms)), given, outcome), arm
         )
         paths = [(*path, f"{x:.3g}") for path in paths for x in harms]
         kept = [k for k, path in enumerate(paths) if not p.noises[1].binary or float(path[-1]) <= int(given.n[k, arm])]
-        rows = [(_given(p, given, arm, k), paths[k], _next(p, state, given, cohort, waits, arm, k)) for k in kept]
+        rows = [(_given(p, given, arm, k), paths[k], what_next(p, state, given, cohort, waits, arm, k)) for k in kept]
         table += [[str(number), *row] for row in _merged(rows)]
     return table
 
@@ -60,11 +60,11 @@ def _merged(rows: list[tuple[str, Path, str]]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _await(p: Problem, design: Design, state: Any, arm: int) -> tuple[Any, Cohort, Array]:
+def until_given(p: Problem, design: Design, state: Any, arm: int, turns: int = TURNS) -> tuple[Any, Cohort, Array]:
     """Every trial at the moment when the arm is next given something, what that is, and how many cohorts of others
     came before: without harm."""
     waits = np.zeros(len(state.pulls), dtype=np.int64)
-    for _ in range(TURNS):
+    for _ in range(turns):
         cohort = _ask(design, state)
         wait = (cohort.n[:, arm] == 0) & (state.ending == RUNNING) & (state.standing[:, arm] == ACTIVE)
         if not wait.any():
@@ -102,7 +102,7 @@ def _given(p: Problem, cohort: Cohort, arm: int, k: int) -> str:
     return f"{int(cohort.n[k, arm])} at {p.arms[arm].label(float(cohort.dose[k, arm]))}"
 
 
-def _next(p: Problem, state: Any, was: Cohort, after: Cohort, waits: Array, arm: int, k: int) -> str:
+def what_next(p: Problem, state: Any, was: Cohort, after: Cohort, waits: Array, arm: int, k: int) -> str:
     """Up, again or down, how many, and whether the others come first."""
     if state.ending[k] != RUNNING or state.standing[k, arm] != ACTIVE:
         ended = ENDINGS[int(state.ending[k])] if state.ending[k] != RUNNING else STANDINGS[int(state.standing[k, arm])]

@@ -15,11 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from ..decisions import TURNS, until_given, what_next
 from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, expected_squares, repeat, take
 from ..problem import Problem, SurefootError
 from ..scenario import Scenario
 from .checker import Given
 from .fold import View
+
+READ = "effect", "harm"
+FEW = 6  # of so few yes-or-no readings every number is looked at
 
 
 def preview(
@@ -28,11 +32,13 @@ def preview(
     """The decision table: what the open cohort's mean harm and mean effect in one arm would lead to.
 
     One row an arm and pair of means, the other arms being at their means so far (those without a reading at a harm of
-    the limit and an effect of 0): up to where it would be shown to be safe, its standing and how the study would end.
+    the limit and an effect of 0): up to where it would be shown to be safe, its standing and how the study would end;
+    `then` says in words what it is given next. Where others come first, they are played without harm.
     """
     given, problem = view.open, view.problem
     if given is None:
         return []
+    binary = [noise.binary for noise in problem.noises]
     base = [_so_far(view, given, arm) for arm in range(len(given.n))]
     rows = []
     for arm, n in enumerate(given.n):
@@ -48,26 +54,34 @@ def preview(
         for r, noise in enumerate(problem.noises):
             if noise.worst is not None:
                 grids[r] = np.clip(grids[r], *noise.worst).tolist()
-            if noise.counts:  # a mean of n whole numbers
+            if noise.binary and n <= FEW and (effect, harm)[r] is None:
+                grids[r] = [k / n for k in range(n + 1)]
+            elif noise.counts:  # a mean of n whole numbers
                 most = n if noise.binary else math.inf
                 grids[r] = sorted({min(max(round(x * n), 0), most) / n for x in grids[r]})
         pairs = [(e, h) for h in grids[1] for e in grids[0]]
         means = np.repeat(np.array([base]), len(pairs), axis=0)
         means[:, arm] = pairs
-        after = _tell(view, given, view.before[given.number - 1], means)
+        before = view.before[given.number - 1]
+        after, was = _tell(view, given, before, means), repeat(view.released(given, before), len(pairs))
+        turns = TURNS if problem.shape == "levels" else 0  # elsewhere cohorts are large, and many may come first
+        later = until_given(problem, view.design, after, arm, turns)
         asked = view.design.ask(after, np.full((len(pairs), view.design.draws), 0.5))
         for k, (e, h) in enumerate(pairs):
             winner = int(after.winner[k])
             rows.append(
                 {
                     "arm": problem.names[arm],
+                    "n": n,
                     "harm": h,
                     "effect": e,
+                    **{f"{key}s": round(x * n) for key, x, yes in zip(READ, (e, h), binary, strict=True) if yes},
                     "standing": STANDINGS[int(after.standing[k, arm])],
                     "safe": problem.arms[arm].said(float(after.safe[k, arm])),
                     "next": {"dose": problem.arms[arm].said(float(asked.dose[k, arm])), "n": int(asked.n[k, arm])}
                     if asked.n[k, arm]
                     else None,
+                    "then": what_next(problem, later[0], was, *later[1:], arm, k),
                     "ending": ENDINGS[int(after.ending[k])],
                     "winner": problem.names[winner] if winner >= 0 else None,
                 }
@@ -120,11 +134,13 @@ def _forecast(view: View, scenario: Scenario, trials: int, rng: np.random.Genera
     pulls = np.zeros(trials, np.int64)
     rows = np.arange(trials)
     ending = np.array(state.ending)
-    winner = np.array(state.winner)
+    winner, best = np.array(state.winner), np.full(trials, -1)
     given = view.open if view.standing in ("running", "paused") else None
     while True:
         done = np.asarray(state.ending) != RUNNING
         ending[rows], winner[rows] = state.ending, state.winner
+        if done.any():  # if that is all there is: what would be recommended
+            best[rows[done]] = design.recommendation(take(state, np.flatnonzero(done)), odds=False).arm
         if done.all() or view.stopped:
             break
         rows, state = rows[~done], take(state, np.flatnonzero(~done))
@@ -151,8 +167,13 @@ def _forecast(view: View, scenario: Scenario, trials: int, rng: np.random.Genera
             **{f"p{q}": float(np.quantile(pulls, q / 100)) for q in (10, 50, 90)},
         },
         "endings": {name: int((ending == k).sum()) for k, name in enumerate(ENDINGS) if (ending == k).any()},
-        "winners": {name: float((winner == i).mean()) for i, name in enumerate(problem.names) if (winner == i).any()},
+        "winners": _shares(problem, winner),
+        "recommended": _shares(problem, best),  # the winner, or where none is named who seems to be the best
     }
+
+
+def _shares(problem: Problem, arm: Any) -> dict[str, float]:
+    return {name: float((arm == i).mean()) for i, name in enumerate(problem.names) if (arm == i).any()}
 
 
 def tipping(view: View) -> list[dict[str, Any]]:

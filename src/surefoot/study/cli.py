@@ -12,7 +12,8 @@ from ..designs import make, options_of
 from ..problem import Problem, SurefootError
 from . import Study, cli_look
 from .published import default
-from .requests import deviation
+from .requests import deviation, recorded
+from .status import assignments, budget, held, idle
 from .terminal import (
     Actor,
     Db,
@@ -53,6 +54,7 @@ def create(
     study: Annotated[str | None, typer.Option("--study", help="Its name; that of the file by default.")] = None,
     design: Annotated[str | None, typer.Option(help="A name from `surefoot designs`.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A design's option.")] = None,
+    most: Annotated[int | None, typer.Option("--budget", help="The most subjects.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the order of assignments; drawn where none is given.")] = None,
     warn: Annotated[bool, typer.Option("--warn", help="Assumption watches warn instead of pausing.")] = False,
     watch_level: Annotated[float, typer.Option(help="How often the watches together may be wrong.")] = 0.01,
@@ -64,6 +66,7 @@ def create(
 ) -> None:  # fmt: skip
     """Begin a study."""
     it = Problem.load(problem)
+    it = it if most is None else it.but(budget=most)
     chosen = make(design or default(it.shape), **options_of(set_))
     made = Study.create(
         which(db), study or problem.stem, it, chosen,
@@ -74,7 +77,9 @@ def create(
     given = made.view.open
     size = given.size if given else 0
     what = "blocks" if blocks else "assignments"
-    done(made, as_json, f"study {made.name!r}: {chosen.label}, {size:,} {what} are open", open=size)
+    upto = f"at most {it.budget:,} subjects" if budget(it) else "no budget"
+    said = f"study {made.name!r}: {chosen.label}, {upto}, {size:,} {what} are open"
+    done(made, as_json, said, open=size, budget=budget(it))
 
 
 @app.command()
@@ -94,13 +99,27 @@ def ask(
     if reserve is not None:
         found = it.assign(reserve, str(site))
     else:
-        found = it.awaiting() if awaiting else it.ask(limit, site=site)
+        sites = it.look(lambda view: sorted(set(view.reserved.values())))
+        if site is not None and site not in sites:
+            raise SurefootError(f"nobody has reserved as {site!r}; known: {', '.join(map(repr, sites)) or 'none yet'}")
+        found = it.awaiting(site=site) if awaiting else it.ask(limit, site=site)
+    view, by = it.view, it.look(held)
+    note = None if found else "no effect is due" if awaiting else it.look(lambda view: idle(view, site))
     if as_json:
-        print_json({"study": it.name, "standing": it.view.standing, "assignments": [a._asdict() for a in found]})
+        of = {name: [view.identify(s) for s in own] for name, own in by.items()}
+        rows = [a._asdict() for a in found]
+        print_json({"study": it.name, "standing": view.standing, "assignments": rows, "reserved": of, "note": note})
         return
-    say_standing(it.view)
-    what = "n" if it.view.setup.get("blocks") else "subject"
-    _table([a._asdict() for a in (found if limit else found[:50])], "id", what, "arm", "dose", "why")
+    say_standing(view)
+    if note and view.standing == "running":
+        say(note)
+    if site is None and limit is None and not awaiting:  # who holds what
+        found += [a for name in by for a in assignments(view, site=name)]
+    what = "n" if view.setup.get("blocks") else "subject"
+    whose = ("for",) if view.reserved.keys() & {a.subject for a in found} else ()
+    rows = [a._asdict() | {"for": view.reserved.get(a.subject, "")} for a in (found if limit else found[:50])]
+    if rows:
+        _table(rows, "id", what, "arm", "dose", *whose, "why")
     if len(found) > 50 and not limit:
         say(f"and {len(found) - 50:,} more (--limit, --json)")
 
@@ -125,11 +144,13 @@ def next_(
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """For who treats and enters data: the next subjects, reserved, with arm and dose and nothing else."""
-    found = opened(db, study, actor).desk(site).next(count)
+    it = opened(db, study, actor)
+    found = it.desk(site).next(count)
+    note = None if found else it.look(idle)
     if as_json:
-        print_json({"assignments": found})
+        print_json({"assignments": found, "note": note})
         return
-    _table(found, *(found[0] if found else ("id", "arm", "dose")))
+    _table(found, *found[0]) if found else say(note)
 
 
 def _table(assignments: list[dict[str, Any]], *columns: str) -> None:
@@ -163,7 +184,9 @@ def tell(
     apart = it.look(lambda view: [said for one in ids if (said := deviation(view, one))])
     for said in () if as_json else apart:
         say(said, "deviation:")
-    done(it, as_json, f"{new:,} told" if new else "told before: nothing new", told=new, deviations=apart)
+    said = f"{new:,} told" if new else "told before: nothing new"
+    now = None if table else it.look(lambda view: recorded(view, ids[0], actor=it.actor))
+    done(it, as_json, f"{said}; {now}" if now else said, told=new, recorded=now, deviations=apart)
 
 
 @app.command()
@@ -185,12 +208,14 @@ def correct(
 ) -> None:  # fmt: skip
     """A reading, or a block, was wrong: replace it, keep the old one on record, decide anew."""
     it = opened(db, study, actor)
+    was = it.look(lambda view: view.reading(view.subject(id)))
     it.correct(id, effect, harm, reason, dose=as_dose(dose), confirm=confirm, **block)
+    now = it.look(lambda view: recorded(view, id, was))
     found = it.certificate().content["deviations"]
     if not as_json:
         for row in found:
             say(f"cohort {row['cohort']}, {row['arm']}: {row['what']}", "deviation:")
-    done(it, as_json, f"{id} is corrected", deviations=found)
+    done(it, as_json, f"corrected; {now}", recorded=now, deviations=found)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,8 @@ from ..checks import between
 from ..problem import SurefootError
 from ..scenario import Scenario, load_all
 from .ahead import same_arms
+from .checker import Event
+from .fold import View
 from .journal import Journal
 from .terminal import (
     Db,
@@ -45,14 +48,17 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     if found["trouble"]:
         say(found["trouble"], "does not verify:", "red")
     design = it.view.design.label if found["holds"] else found["design"]
-    of = f"{design}, {found['readings']:,} readings, cohort {found['cohort']}, {found['open']:,} open"
+    upto = f" of {found['budget']:,} readings" if found["budget"] else " readings, no budget"
+    of = f"{design}, {found['readings']:,}{upto}, cohort {found['cohort']}"
+    sites = ", ".join(f"{n:,} for {site}" for site, n in found["reserved"].items())
+    of += f", {found['open']:,} open" + (f" ({sites})" if sites else "")
     of += f", {found['awaiting']:,} await their effect" if found["awaiting"] else ""
     say(f"{found['standing']} ({of})", f"{shown(it.name)}:", "bold")
     if found["holds"]:
         say_standing(it.view)
         when = "at its end" if found["standing"] in ("ended", "stopped") else "if it had to end now"
         paragraph(f"{when}: {found['recommendation']}")
-    row = grid("arm", "standing", "safe (* declared)", "may be given", "pulls", "open, at", "value")
+    row = grid("arm", "standing", "safe (* declared)", "may be given", "subjects", "open, at", "value")
     blocks = found["holds"] and bool(it.view.setup.get("blocks"))
     for a in found["arms"]:
         safe, most, dose = (as_said(a[k], 4) for k in ("safe", "certified", "dose"))
@@ -61,10 +67,11 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         safe += " *" if a.get("safe_is") == "declared" else ""
         row(a["arm"], a["standing"], safe, most, f"{a['pulls']:,}", nxt, value)
     row()
-    row = grid("arm", "dose given", "pulls", "mean harm", "mean effect")
+    heads = (key if f"{key}s" in (found["rates"] or [{}])[0] else f"mean {key}" for key in ("harm", "effect"))
+    row = grid("arm", "dose given", "subjects", *heads)
     for r in found["rates"]:
         dose = as_said(r["from"], 4) + (f" to {as_said(r['to'], 4)}" if r["to"] != r["from"] else "")
-        row(r["arm"], dose, f"{r['n']:,}", f"{r['harm']:.4g}", f"{r['effect']:.4g}")
+        row(r["arm"], dose, f"{r['n']:,}", *(_rate(r, key) for key in ("harm", "effect")))
     if found["rates"]:
         row()
     for a in found["arms"]:
@@ -72,6 +79,12 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
             paragraph(f"{shown(a['arm'])}: {a['why']}")
     if not found["holds"]:
         raise typer.Exit(1)
+
+
+def _rate(row: dict[str, Any], key: str) -> str:
+    """A mean; of yes or no how many of how many."""
+    yes = row.get(f"{key}s")
+    return f"{row[key]:.4g}" if yes is None else f"{yes:,} of {row['n']:,} ({row[key]:.0%})"
 
 
 @app.command()
@@ -82,12 +95,27 @@ def preview(db: Db = None, study: Name = None, as_json: Json = False) -> None:
     if as_json:
         print_json({"study": it.name, "rows": rows})
         return
-    row = grid("arm", "mean harm", "mean effect", "then: standing", "safe dose", "next", "ending")
-    for r in rows:
-        nxt = f"{r['next']['n']:,} at {as_said(r['next']['dose'])}" if r["next"] else ""
-        end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
-        row(r["arm"], f"{r['harm']:.4g}", f"{r['effect']:.4g}", r["standing"], as_said(r["safe"]), nxt, end)
+    heads = (key if rows and f"{key}s" in rows[0] else f"mean {key}" for key in ("harm", "effect"))
+    row = grid("arm", *heads, "then: standing", "safe dose", "next", "ending")
+    for cells in _merged(rows):
+        row(*cells)
     row() if rows else say("no cohort is open: there is nothing to look ahead to")
+
+
+def _merged(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """What leads to the same is one row: of each harm the effects, then of these the harms."""
+    effects, harms = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], list[str]]()
+    for r in rows:
+        harm, effect = (f"{r.get(f'{key}s', r[key]):.4g}" for key in ("harm", "effect"))
+        end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
+        effects.setdefault((r["arm"], harm, r["standing"], as_said(r["safe"]), r["then"], end), []).append(effect)
+    for (arm, harm, *then), came in effects.items():
+        harms.setdefault((arm, ", ".join(came), *then), []).append(harm)
+    of = {(r["arm"], key): f" of {r['n']:,}" for r in rows for key in ("harm", "effect") if f"{key}s" in r}
+    return [
+        (arm, ", ".join(came) + of.get((arm, "harm"), ""), effect + of.get((arm, "effect"), ""), *then)
+        for (arm, effect, *then), came in harms.items()
+    ]
 
 
 @app.command()
@@ -96,7 +124,7 @@ def forecast(
     trials: Annotated[int, typer.Option(help="Simulated continuations.")] = 1000,
     seed: Annotated[int, typer.Option()] = 0, db: Db = None, study: Name = None, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """How many pulls are still to go, if a scenario were the truth."""
+    """How many subjects are still to go, if a scenario were the truth."""
     it, truths = opened(db, study), list[Scenario]()
     for path in scenario:
         problem, found = load_all(path)
@@ -106,13 +134,16 @@ def forecast(
     if as_json:
         print_json({"forecasts": rows})
         return
-    row = grid("scenario", "pulls to go, mean", "10% / median / 90%", "winners", "endings")
+    row = grid("scenario", "subjects to go, mean", "10% / median / 90%", "winners", "recommended", "endings")
     for r in rows:
         p = r["pulls"]
-        shares = ", ".join(f"{k} {v:.0%}" for k, v in r["winners"].items())
+        named, best = (
+            ", ".join(f"{k} {v:.0%}" for k, v in r[key].items()) or "none" for key in ("winners", "recommended")
+        )
         ends = ", ".join(f"{k} {v:,}" for k, v in r["endings"].items())
+        ends = "the budget ends it every time" if [*r["endings"]] == ["budget-spent"] else ends
         spread = " / ".join(f"{p[q]:,.0f}" for q in ("p10", "p50", "p90"))
-        row(r["scenario"], f"{p['mean']:,.0f} ± {p['se']:,.0f}", spread, shares, ends)
+        row(r["scenario"], f"{p['mean']:,.0f} ± {p['se']:,.0f}", spread, named, best, ends)
     row()
 
 
@@ -149,8 +180,11 @@ def log(
         print_json({"study": it.name, "events": [e._asdict() | {"payload": e.data} for e in events]})
         return
     say("event, time (UTC), actor, what; content, reason, hash", style="dim")
+    view = None
+    with suppress(SurefootError):  # a journal that does not hold is shown as it stands
+        view = it.view
     for e in events:
-        content = "" if e.kind == "created" else _brief(e.data)
+        content = "" if e.kind == "created" else _brief(_named(view, e) if view else e.data)
         said = [f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}", content, e.reason, f"hash {e.hash[:8]}"]
         paragraph("; ".join(shown(x) for x in said if x), "    ")
 
@@ -209,7 +243,23 @@ def list_(db: Db = None, as_json: Json = False) -> None:
             say(name)
 
 
-def _brief(data: dict[str, Any], most: int = 100) -> str:
+def _named(view: View, event: Event) -> dict[str, Any]:
+    """A payload with the names that people know: ids, levels, and of a cohort how many get what."""
+    data, arms = event.data, view.problem.arms
+    if event.kind == "opened":
+        given = zip(arms, data["n"], data["dose"], strict=True)
+        return {it.name: f"{n:,} at {it.label(dose)}" for it, n, dose in given if n}
+    if "ids" in data:
+        data |= {"ids": " ".join(map(view.identify, data["ids"]))}
+    if "id" in data:
+        it = arms[view.find(data["id"]).arm(data["id"])]
+        for part in (data, data.get("was", {})):
+            part |= {"dose": it.said(part["dose"])} if "dose" in part else {}
+        data["id"] = view.identify(data["id"])
+    return data
+
+
+def _brief(data: dict[str, Any], most: int = 200) -> str:
     """A payload in words, cut between two of them where it is long."""
-    text = ", ".join(f"{key} {json.dumps(x, ensure_ascii=False)}" for key, x in data.items())
+    text = ", ".join(f"{k} {x if isinstance(x, str) else json.dumps(x, ensure_ascii=False)}" for k, x in data.items())
     return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."

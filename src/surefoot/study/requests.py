@@ -60,6 +60,23 @@ def deviation(view: View, id: str) -> str | None:
     return f"{id}: {', '.join(said)}: the certificate lists it as a deviation" if said else None
 
 
+def recorded(view: View, id: str, was: Mapping[str, Any] | None = None, actor: str | None = None) -> str:
+    """What stands of an assignment now, in words; `was`: what stood there before. That one site tells of another's
+    subject is allowed, and said."""
+    subject = view.subject(id)
+    given, site = view.find(subject), view.reserved.get(subject)
+    now = {"dose": given.dose[given.arm(subject)]} | view.reading(subject)
+    old = now | {"dose": given.dose[given.arm(subject)]} | dict(was) if was else now
+    parts = [view.problem.names[given.arm(subject)]]
+    for key in ("dose", "n", "effect", "harm"):
+        if key in now:
+            before, after = (_as_told(view, subject, key, x[key]) for x in (old, now))
+            parts.append((key if key != "dose" else "at") + f" {before} ->" * (before != after) + f" {after}")
+    parts += ["effect is due"] * ("effect" not in now and "harm" in now)
+    parts += [f"reserved for {site}"] * (site is not None and actor in set(view.reserved.values()) - {site})
+    return f"{id}: {parts[0]} {', '.join(parts[1:])}"
+
+
 def _left(view: View) -> int:
     """Of the budget."""
     return view.problem.budget - int(sum(came[0] for c in view.cohorts for came in view.came(c).values()))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..designs.base import STANDINGS
-from ..problem import SurefootError
+from ..problem import Problem, SurefootError
 from .checker import Given
 from .fold import View
 
@@ -87,6 +87,33 @@ def _why(view: View, given: Given, arm: int) -> str:
     return f"cohort {given.number}: {why}{alone}"
 
 
+def budget(problem: Problem) -> int | None:
+    return problem.budget if problem.budget < Problem.budget else None
+
+
+def held(view: View) -> dict[str, list[int]]:
+    """By site: the subjects that are reserved for it and have no reading yet."""
+    found: dict[str, list[int]] = {}
+    for subject in sorted(_waiting(view) & view.reserved.keys()):
+        found.setdefault(view.reserved[subject], []).append(subject)
+    return found
+
+
+def idle(view: View, site: str | None = None, most: int = 5) -> str:
+    """Why nothing is to be given now, or nothing by this site, in words."""
+    if view.standing != "running":
+        return f"nothing is free: the study is {view.standing}"
+    if site and (free := len(assignments(view))):
+        return f"nothing that is reserved for {site} is open; {free:,} are free"
+    of = {s: f" ({view.reserved[s]})" for s in view.reserved}
+    waits, due = sorted(_waiting(view)), [a.subject for a in awaiting(view)]
+    if not waits:
+        of, waits = {s: f"{said}, whose effect is due" for s, said in (dict.fromkeys(due, "") | of).items()}, due
+    said = ", ".join(view.identify(s) + of.get(s, "") for s in waits[:most])
+    more = f" and {len(waits) - most:,} more" if len(waits) > most else ""
+    return f"nothing is free: cohort {len(view.cohorts)} waits for {said or 'nobody'}{more}"
+
+
 def awaiting(view: View) -> list[Assignment]:
     """Those whose harm was told and whose effect was not yet."""
     found = []
@@ -140,7 +167,9 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "winner": view.problem.names[end["winner"]] if end and end["winner"] is not None else None,
         "cohort": len(view.cohorts),
         "readings": sum(arm["pulls"] for arm in arms),
+        "budget": budget(view.problem),
         "open": len(assignments(view)) + len(view.reserved.keys() & _waiting(view)),
+        "reserved": {site: len(own) for site, own in held(view).items()},
         "awaiting": len(awaiting(view)),
         "recommendation": view.design.recommendation(view.state).words(view.problem),
         "arms": arms,
@@ -176,10 +205,13 @@ def grouped(rows: list[dict[str, Any]], most: int = RATES) -> list[dict[str, Any
 
 
 def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """What was read at each dose of an arm, a level by its name: how many, and their means."""
+    """What was read at each dose of an arm, a level by its name: how many, and their means; of yes or no, how often
+    yes."""
+    binary = [key for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True) if noise.binary]
     return [
         {"arm": it.name, "from": it.said(row["from"]), "to": it.said(row["to"])}
         | {key: row[key] for key in ("n", "effect", "harm")}
+        | {f"{key}s": round(row["n"] * row[key]) for key in binary}
         for it, rows in zip(view.problem.arms, by, strict=True)
         for row in grouped(rows, len(it.labels or ()) or RATES)
     ]

@@ -231,5 +231,5 @@ def _words(report: Mapping[str, Any], at: int, certificate: int, signed: int) ->
         since = ", ".join(f"{n:,} {kind}" for kind, n in report["since"].items())
         said += f"; since event {at:,}: {since}"
     if at < count:
-        said += f"; the tail after event {at:,} is unanchored: without its hash from elsewhere, a cut goes unseen"
+        said += "; to notice removed last events, give the head that you noted: --head HASH, or --certificate FILE"
     return said

@@ -85,11 +85,14 @@ def _together(rows: list[dict[str, Any]], sizes: list[int], name: str) -> dict[s
     }
     ends: dict[str, float] = {}
     best: dict[str, float] = {}
+    advised: dict[str, float] = {}
     for row, size in zip(rows, sizes, strict=True):
-        for into, key, by in ((ends, "endings", 1.0), (best, "winners", float(size))):
+        of = (ends, "endings", 1.0), (best, "winners", float(size)), (advised, "recommended", float(size))
+        for into, key, by in of:
             for what, share in row[key].items():
                 into[what] = into.get(what, 0.0) + share * by / total
-    return {"scenario": name, "trials": total, "pulls": pulls, "endings": ends, "winners": best}
+    found = {"endings": ends, "winners": best, "recommended": advised}
+    return {"scenario": name, "trials": total, "pulls": pulls, **found}
 
 
 def as_read(view: View) -> Scenario:
