@@ -118,7 +118,8 @@ def answers() -> str:
         "trials were given up, so that the mean is too small",
         "demo": '`{"winner", "picture", "db", "characteristics"}`',
         "study status": '`{"study", "standing", "reasons", "to_do", "ending", "winner", "recommendation", "arms": [...], '
-        '"rates": [{"arm", "from", "to", "n", "effect", "harm"}], ...}`; `rates`: means by arm and dose given, neighbouring '
+        '"rates": [{"arm", "from", "to", "n", "effect", "harm"}], ...}`; `budget`: null where there is none; `reserved`: open ones by '
+        'site; `rates`: means (of yes or no also `effects` and `harms`, counts) by arm and dose given, neighbouring '
         "doses together where there are more than eight",
         "study ...": "every command has `--json`: one object with what it prints",
     }  # fmt: skip

@@ -84,8 +84,8 @@ def test_a_budget_that_is_spent(tmp_path: Path) -> None:
 
 def test_verifies(study: Study, tmp_path: Path) -> None:
     plain = study.verify()
-    assert plain["ok"] and "unanchored" in plain["message"]
-    assert "unanchored" not in study.verify(head=study.view.hash)["message"]
+    assert plain["ok"] and "to notice removed last events" in plain["message"]
+    assert "removed" not in study.verify(head=study.view.hash)["message"]
     certificate = study.certificate().content
     assert study.verify(certificate=certificate)["ok"]
     for name, text in (("c.json", study.certificate().to_json()), ("c.html", study.certificate().to_html())):

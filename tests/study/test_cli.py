@@ -48,12 +48,14 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     assert found["assignments"][0].keys() >= {"id", "arm", "dose"}
     first, second, third = (a["id"] for a in found["assignments"][:3])
     assert cli.json("ask", "--limit", "1")["assignments"] == found["assignments"][:1]
-    assert "1 told" in cli("tell", first, "--effect", "0.1", "--harm", "0.2", "--key", "k")
+    told = cli("tell", first, "--effect", "0.1", "--harm", "0.2", "--key", "k")
+    assert f"1 told; {first}: {found['assignments'][0]['arm']} at 0.2, effect 0.1, harm 0.2" in told
     assert cli.json("tell", first, "--effect", "0.1", "--harm", "0.2", "--key", "k")["told"] == 0
     cli("tell", second, "--harm", "0.2")
     assert [a["id"] for a in cli.json("ask", "--awaiting")["assignments"]] == [second]
     cli("tell", second, "--effect", "0.2")
-    assert cli.json("correct", first, "--harm", "0.1", "--reason", "typo")["deviations"] == []
+    changed = cli.json("correct", first, "--harm", "0.1", "--reason", "typo")
+    assert changed["deviations"] == [] and changed["recorded"].endswith("effect 0.1, harm 0.2 -> 0.1")
     assert "paused" in cli("void", third, "--reason", "gone")
     assert cli.json("status")["standing"] == "paused"
     cli("resume", "--reason", "fine")
@@ -84,7 +86,7 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     head = status["head"]["hash"]
     assert cli.json("verify", "--head", head)["ok"]
     assert not cli.json("verify", "--head", "0" * 64, code=1)["ok"]
-    assert "unanchored" in cli("verify")
+    assert "to notice removed last events, give the head that you noted" in cli("verify")
     assert "A is the best arm" in cli("certificate", "--out", "c.html")
     cli("certificate", "--out", "c.json")
     assert not cli.json("verify", "--certificate", "c.json")["superseded"]
@@ -109,6 +111,7 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     Path("truth.toml").write_text(Path("truth.toml").read_text().replace('"A"', '"Z"'))
     assert "is about the arms Z, B, C; this study has A, B, C" in cli("forecast", "truth.toml", code=2)
     cli("preview")
+    assert "the study is ended" in cli("next", "--for", "north")
 
 
 @pytest.mark.parametrize(
@@ -127,6 +130,7 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
         (["status", "--db", "none.db"], "no file"),
         (["status", "--study", "none"], "must be one of"),
         (["ask", "--limit", "0"], "at least 1"),
+        (["ask", "--for", "nobody"], "nobody has reserved as 'nobody'; known: none yet"),
         (["create", "headache.toml"], "already"),
         (["create", "none.toml"], "cannot read"),
         (["create", "headache.toml", "--set", "x", "--study", "n"], "KEY=VALUE"),
@@ -158,6 +162,15 @@ def test_reserved_signed_and_kept_elsewhere(cli: Terminal, tmp_path: Path) -> No
     assert "1 returned" in cli("return", mine["id"], "--reason", "not needed")
     (given,) = cli.json("next", "--for", "south")["assignments"]
     assert set(given) == {"id", "arm", "dose"} and given["id"] not in cli("next", "--for", "south", "--count", "2")
+    assert "known: 'south'" in cli("ask", "--for", "sout", code=2) and " for " in cli("ask").splitlines()[1]
+    cli("next", "--for", "north", "--count", "99")
+    said = f"nothing is free: cohort 1 waits for {given['id']} (south), "
+    assert said in cli("next", "--for", "west") and said in cli("ask") and cli.json("ask")["note"].startswith(said)
+    status = cli.json("status")
+    assert status["reserved"] == {"south": 3, "north": status["open"] - 3} and "3 for south" in cli("status")
+    told = cli("tell", given["id"], "--harm", "0.1", "--actor", "north")
+    assert "effect is due, reserved for south" in told and "nothing that is" not in cli("ask", "--for", "south")
+    assert "no effect is due" in cli("ask", "--awaiting", "--for", "north")
     for name in ("ours", "theirs"):
         Key.new(tmp_path / name)
     assert "signed: event" in cli("checkpoint", "c.json", "--key", "ours")

@@ -87,7 +87,8 @@ def test_doses_are_told_and_corrected_by_the_names_of_levels() -> None:
     assert [d["dose"] for d in study.certificate().content["deviations"]] == ["middle", "middle"]
 
 
-def test_on_the_command_line(tmp_path: Path) -> None:
+def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     p = problem("levels", binary=True)
     (tmp_path / "p.toml").write_text(p.to_toml())
     db = ["--db", str(tmp_path / "s.db")]
@@ -97,11 +98,20 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return done.output
 
-    surefoot("create", str(tmp_path / "p.toml"), "--seed", "1")
+    assert "at most 200 subjects" in surefoot("create", str(tmp_path / "p.toml"), "--seed", "1", "--budget", "200")
     first = json.loads(surefoot("ask", "--json"))["assignments"][0]
     assert first["dose"] == "low" and "low" in surefoot("ask", "--limit", "1")
     surefoot("tell", first["id"], "--effect", "1", "--harm", "0", "--dose", "middle")
-    assert "low" in surefoot("status") and "middle" in surefoot("export")
+    status = surefoot("status")
+    assert "1 of 200 readings" in status and "0 of 1 (0%)" in status and "middle" in surefoot("export")
+    row = json.loads(surefoot("status", "--json"))["rates"][0]
+    assert (row["n"], row["effects"], row["harms"]) == (1, 1, 0)
+    assert "3 at low" in surefoot("log") and "dose middle" in surefoot("log") and "stakes" not in surefoot("log")
+    table = surefoot("preview")
+    assert "up: 3 at middle" in table and "after the others" in table and table.count("0, 1, 2, 3 of 3") <= 6
+    (tmp_path / "truth.toml").write_text(scenario(p).to_toml(p))
+    soon = surefoot("forecast", str(tmp_path / "truth.toml"), "--trials", "5")
+    assert "the budget ends it every time" in " ".join(soon.split())
 
 
 @pytest.mark.parametrize("watch", ["pause", "warn"])

@@ -231,5 +231,6 @@ def _words(report: Mapping[str, Any], at: int, certificate: int, signed: int) ->
         since = ", ".join(f"{n:,} {kind}" for kind, n in report["since"].items())
         said += f"; since event {at:,}: {since}"
     if at < count:
-        said += "; to notice removed last events, give the head that you noted: --head HASH, or --certificate FILE"
+        last = f"events after {at:,} that were removed" if at else "removed last events"
+        said += f"; to notice {last}, give the head that you noted: --head HASH, or --certificate FILE"
     return said
