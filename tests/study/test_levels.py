@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from surefoot import SurefootError
 from surefoot.scenario import Linear
-from surefoot.study import Study, checker
+from surefoot.study import Study, checker, terminal
 from surefoot.study.cli import app
 from surefoot.study.watch import Watches
 
@@ -88,7 +88,7 @@ def test_doses_are_told_and_corrected_by_the_names_of_levels() -> None:
 
 
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(terminal.console, "width", 200)
     p = problem("levels", binary=True)
     (tmp_path / "p.toml").write_text(p.to_toml())
     db = ["--db", str(tmp_path / "s.db")]

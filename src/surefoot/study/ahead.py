@@ -89,6 +89,23 @@ def preview(
     return rows
 
 
+def merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The table for people: what leads to the same is one row, of each harm the effects, then of these the harms; of
+    yes-or-no readings how many of how many."""
+    effects, harms = dict[tuple[Any, ...], list[str]](), dict[tuple[Any, ...], list[str]]()
+    for r in rows:
+        effect, harm = (f"{r.get(f'{key}s', r[key]):.4g}" for key in READ)
+        then = tuple((key, r[key]) for key in ("arm", "standing", "safe", "then", "ending", "winner"))
+        of = tuple(f" of {r['n']:,}" if f"{key}s" in r else "" for key in READ)
+        effects.setdefault((harm, of, then), []).append(effect)
+    for (harm, of, then), came in effects.items():
+        harms.setdefault((", ".join(came), of, then), []).append(harm)
+    return [
+        dict(then) | {"effect": effect + of[0], "harm": ", ".join(came) + of[1]}
+        for (effect, of, then), came in harms.items()
+    ]
+
+
 def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:
     """An arm's mean effect and harm in this cohort, else in the last before it that has any."""
     for cohort in reversed(view.cohorts[: given.number]):

@@ -12,7 +12,7 @@ import typer
 from ..checks import between
 from ..problem import SurefootError
 from ..scenario import Scenario, load_all
-from .ahead import same_arms
+from .ahead import merged, same_arms
 from .checker import Event
 from .fold import View
 from .journal import Journal
@@ -97,25 +97,10 @@ def preview(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         return
     heads = (key if rows and f"{key}s" in rows[0] else f"mean {key}" for key in ("harm", "effect"))
     row = grid("arm", *heads, "then: standing", "safe dose", "next", "ending")
-    for cells in _merged(rows):
-        row(*cells)
-    row() if rows else say("no cohort is open: there is nothing to look ahead to")
-
-
-def _merged(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """What leads to the same is one row: of each harm the effects, then of these the harms."""
-    effects, harms = dict[tuple[str, ...], list[str]](), dict[tuple[str, ...], list[str]]()
-    for r in rows:
-        harm, effect = (f"{r.get(f'{key}s', r[key]):.4g}" for key in ("harm", "effect"))
+    for r in merged(rows):
         end = r["ending"] + (f": {r['winner']}" if r["winner"] else "")
-        effects.setdefault((r["arm"], harm, r["standing"], as_said(r["safe"]), r["then"], end), []).append(effect)
-    for (arm, harm, *then), came in effects.items():
-        harms.setdefault((arm, ", ".join(came), *then), []).append(harm)
-    of = {(r["arm"], key): f" of {r['n']:,}" for r in rows for key in ("harm", "effect") if f"{key}s" in r}
-    return [
-        (arm, ", ".join(came) + of.get((arm, "harm"), ""), effect + of.get((arm, "effect"), ""), *then)
-        for (arm, effect, *then), came in harms.items()
-    ]
+        row(r["arm"], r["harm"], r["effect"], r["standing"], as_said(r["safe"]), r["then"], end)
+    row() if rows else say("no cohort is open: there is nothing to look ahead to")
 
 
 @app.command()

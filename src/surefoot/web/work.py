@@ -21,7 +21,7 @@ from ..designs.recommend import isotonic
 from ..problem import SurefootError
 from ..scenario import Linear, Scenario, Table
 from ..study import Study
-from ..study.ahead import same_arms
+from ..study.ahead import merged, same_arms
 from ..study.fold import View
 from ..study.rehearsal import rehearse
 from ..study.status import doses
@@ -37,13 +37,9 @@ def preview(say: Say, url: str, study: str, most: int = 6) -> Any:
     it = Study.open(url, study, actor="page")
     rows = it.preview()
     names = list(dict.fromkeys(row["arm"] for row in rows))
-    for name in names:
-        effects = sorted({row["effect"] for row in rows if row["arm"] == name})
-        for row in rows:
-            if row["arm"] == name:
-                row["middle"] = row["effect"] == effects[len(effects) // 2]
+    rows = [row for row in rows if row["arm"] in names[:most]]
     return {"seq": it.look(lambda view: view.seq), "arms": names[:most], "left_out": max(len(names) - most, 0),
-            "rows": [row for row in rows if row["arm"] in names[:most]]}  # fmt: skip
+            "rows": rows, "table": merged(rows)}  # fmt: skip
 
 
 def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None = None, parts: int = 5) -> Any:
