@@ -212,7 +212,8 @@ def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]
     arms = [a | {"labels": board["arms"][a["index"]]["labels"]} for a in board["story"]]
     if not arms:
         return []
-    dose = [d for a in arms for _, d, _ in a["given"]] + [s for a in arms for s in a["safe"] if s is not None]
+    dose = [d for a in arms for _, d, _ in a["given"]]
+    dose += [x for a in arms for key in ("safe", "allowed") for x in a[key] if x is not None]  # no line leaves its axes
     late = len(arms[0]["subjects"]) // 2  # the wide bounds of the first cohorts would flatten all that came later
     value = [v for a in arms for key in ("lower", "upper") for v in a[key][late:] if v is not None]
     ends = {
