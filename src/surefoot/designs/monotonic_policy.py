@@ -19,13 +19,14 @@ from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
 from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, table, up
-from .monotonic_estimates import CROSS, HIGH, LOW, RISE, Guess, guess, nothing, remember
+from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, unbet
 from .monotonic_floor import MonotonicFloor
 from .settle import level_above, round_down, wanted
 
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
+FLAT = 0.1  # of its Lipschitz constant: harm that rises less may bend where a rival is pulled
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
 NARROW = 0.4  # of the width asked for: how far off the limit the winner's dose is refined
 MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as much again as all before it: a bet on a
@@ -151,11 +152,11 @@ class MonotonicPolicy(Policy[MonotonicState]):
 
     def worth(self, s: MonotonicState, best: Array) -> Array:
         """What a rival may be worth, to be told from the leader. Where harm hardly rises, a line says little of where
-        it reaches the limit, and may end at a bend: so it counts as rising as was expected, from the limit on."""
+        it reaches the limit, and may end at a bend: so it counts as rising faster, from the limit on."""
         xp, p, g = array_namespace(best), s.problem, s.memory.guess
         if p.levels is not None:
             return g.value
-        steep = RISE * like(best, p.lipschitz)
+        steep = FLAT * like(best, p.lipschitz)
         over = xp.maximum(g.harm[..., HIGH] - p.limit, 0.0 * steep) / steep
         near = xp.minimum(g.effect[..., HIGH] - g.gain[..., HIGH] * over, best)
         return xp.where(g.rise[..., HIGH] < steep, xp.maximum(g.value, near), g.value)
