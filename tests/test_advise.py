@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surefoot import SurefootError, case, make
-from surefoot.advise import Advice, Change, Size, advise, reachable, variants
+from surefoot.advise import Advice, Change, Size, advise, buys, reachable, variants
 from surefoot.designs import default
 
 from .designs.small import drug, easy
@@ -80,6 +80,9 @@ def test_the_command(run: Any, tmp_path: Path) -> None:  # noqa: F811
     found = run("advise", str(path), "--trials", "4", "--json").json["advice"]
     assert [one["scenario"] for one in found] == ["A is better", "B is better"]
     assert found[0]["subjects"]["ended"] == 1
+    out = run("advise", str(path), "--trials", "2", "--budget", "30").out
+    assert out.startswith("A is better\nIt can be resolved.") and "\n\nB is better\n" in out
+    assert "of all trials the dose recommended is over the limit" in " ".join(out.split())
     lines = [line for line in EXAMPLE.splitlines() if not line.startswith(("effect", "harm"))]
     path.write_text("\n".join(lines), encoding="utf-8")  # the problem alone
     said = run("advise", str(path), "--budget", "100").out
@@ -93,5 +96,11 @@ def test_what_a_budget_buys() -> None:
     assert few.bought is not None and few.bought.named == 0 and few.size is not None and few.size.mean > 6
     assert any(line.startswith("A budget of 6 buys: the best arm named in 0% of trials") for line in few.lines())
     assert reachable(1.2, 0.1) == 1 and 0.5 < reachable(0.3, 0.1) < reachable(0.6, 0.1) < 0.9
+    levels, truth = case("levels-thall", budget=300)
+    wide = buys(levels.but(slack=0.2), truth, make("surefoot-levels"), 20, 1, None)
+    assert wide.halved and wide.exposed and wide.halved[0] == 0.1 and wide.halved[1] < wide.exposed
+    said = f"Of its subjects {wide.exposed:.0%} are over the limit; with a slack of 0.1 it is {wide.halved[1]:.0%}, and"
+    assert any(line.startswith(said) for line in wide.lines())
+    problem, truth = easy()
     tied = advise(problem.but(limit=1e-9), truth, make("surefoot-linear"), trials=4)
     assert "no arm is safe" in tied.lines()[0]

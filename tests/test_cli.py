@@ -130,6 +130,8 @@ def test_scenarios_designs_and_budgets_in_one_table(run: Any, tmp_path: Path) ->
     assert len(shown) == 10
     assert "named: best / wrong" in shown[0] and "recommended dose over the limit" in shown[0]
     assert "0.0% / 0.0%" in shown[2]  # no failure, and no answer either
+    few = "compare", str(path), "--designs", "boin,three-plus-three", "--budgets", "200,1000", "--trials", "2"
+    assert "subjects: mean" in " ".join(run(*few).out.split()), "3+3 is done long before the budget is spent"
     one = tmp_path / "one.toml"
     one.write_text(SET.split('[[scenarios]]\nname = "B')[0].replace("delta = 0.1", "delta = 0.9"), encoding="utf-8")
     usual = run("compare", str(one), "--trials", "1", "--json").json["designs"]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from surefoot import SurefootError, case, make
+from surefoot import Arm, SurefootError, case, make
 from surefoot.cli import _write
 from surefoot.decisions import HEAD, decision_table
 from surefoot.designs import default
 from surefoot.designs.base import Outcome
-from surefoot.plan import Plan, curves, to_html, to_markdown
+from surefoot.plan import Plan, _pauses, curves, to_html, to_markdown
+from surefoot.scenario import Table
+from surefoot.study.watch import Watches
+from surefoot.study.watch_bets import Sums
 
 from .test_cli import run  # noqa: F401
 from .test_scenario import SET
@@ -30,14 +34,16 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     path, out = tmp_path / "set.toml", tmp_path / "report.html"
     path.write_text(SET, encoding="utf-8")
-    command = "plan", str(path), "--budgets", "30,60", "--designs", "surefoot-levels,boin", "--trials", "10"
+    command = "plan", str(path), "--budgets", "30,60", "--trials", "10"
     assert run(*command, "--out", str(out), "--json").json == {"files": [str(out), str(out.with_suffix(".md"))]}
     page, text = out.read_text(encoding="utf-8"), out.with_suffix(".md").read_text(encoding="utf-8")
     for said in (
         "Which of 2 arms has the largest effect", "With probability at least 0.9", "When it stops", "A is better",
         "B is better", "named: best / wrong", "over the limit", "90%", "10 mg", "The first cohorts", "seed 0",
-        "surefoot plan ", "none could be wrong", "± is one standard error", "surefoot-levels/2",
-        "To a name it takes, about: A is better ", "no rule for futility",
+        "surefoot plan ", "--designs surefoot-levels,boin,three-plus-three", "none could be wrong",
+        "± is one standard error", "surefoot-levels/2",
+        "To a name it takes, about: A is better ", "no rule for futility", "No watch is simulated",
+        "is named without a test of its own start dose", "harmed at the first level of one arm: 11 of 11, ",
     ):  # fmt: skip
         assert said in page
         assert said in text
@@ -51,6 +57,33 @@ def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     assert "cannot write the report" in run(*command[:-1], "1", "--out", str(tmp_path / "no" / "report.html")).err
     with pytest.raises(SurefootError, match="cannot write the report"):
         _write(tmp_path, page)
+
+
+def test_a_scenario_outside_the_assumptions_stands_by_itself_in_short() -> None:
+    """Where no start dose is safe every name is wrong: that may not be left out of the first thing that is read."""
+    problem, truth = case("levels-thall")
+    toxic = replace(truth, name="toxic", harm=(Table((0, 1, 2, 3, 4), (0.9,) * 5),) * 3)
+    text = to_markdown(Plan(problem, [truth, toxic], [make("surefoot-levels")], [60], trials=4).blocks())
+    short = text.split("## In short")[1].split("##")[0]
+    assert f"from the least to the most over {truth.name}:" in short
+    said = short.split("toxic by itself, since it is outside the assumptions: harm is above the limit")[1]
+    *_, over = next(cell for cell in said.split("\n") if cell.startswith("| 60 |")).strip("| ").split(" | ")
+    assert over == "100%" and "| an arm is named | and that is wrong | all are stopped |" in said
+
+
+def test_so_many_harms_at_the_first_level_pause_a_study() -> None:
+    """As said, whatever the others show: here they show none of a thousand. One harm fewer does not."""
+    problem, _ = case("levels-thall")
+    pairs = re.findall(r"(\d+) of (\d+)", _pauses(problem))
+    assert len(pairs) == 4
+    for r, n in ((int(r), int(n)) for r, n in pairs):
+        for harms in (r - 1, r):
+            watch = Watches(problem, 0.01)
+            for arm in range(3):
+                watch.bands[arm][1][0] = Sums.of(1000, 0.0, 0) if arm else Sums.of(n, 0.0, harms)
+            watch.touched = {0, 1, 2}
+            assert [alarm.watch for alarm in watch.alarms()] == ["start"] * (harms == r)
+    assert not _pauses(case("levels-gaussian")[0])
 
 
 def test_one_problem_only(run: Any) -> None:  # noqa: F811
@@ -89,6 +122,9 @@ def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:
     assert all(f">{stage}</text>" in picture for stage in ("1%", "5%", "20%", "50%", "100%"))
     assert picture.count("<circle") == 20
     assert ">0.01</text>" in picture
+    two = problem.but(arms=(problem.arms[0], Arm("change B", levels=("a", "b", "c", "d", "<e>"))))
+    picture = curves(two, truth)
+    assert all(picture.count(f">{x}</text>") == 2 for x in ("1%", "a", "&lt;e&gt;")), "a row for each arm"
     problem, truth = case("levels-thall")
     text = to_markdown(Plan(problem, [truth], [make("boin")], [60], trials=20).blocks())
     assert "## Who gets what, and what is recommended" in text

@@ -18,6 +18,7 @@ import surefoot
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, make, register
 from surefoot.catalogue import CASES
 from surefoot.designs import DESIGNS, POLICIES, find, policies
+from surefoot.designs.linear_policy import LinearPolicy
 from surefoot.designs.monotonic_policy import MonotonicPolicy
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.registry import Registry, imported, split
@@ -150,6 +151,35 @@ def test_curves_and_noises_in_a_file(tmp_path: Path) -> None:
     with pytest.raises(SurefootError, match="uniform and uniform readings can only be drawn without correlation"):
         tied = Scenario(truth.effect, truth.harm, correlation=0.5)
         surefoot.simulate(problem, tied, make("safebai-monotonic"), 3, progress=False)
+
+
+@pytest.mark.usefixtures("clean")
+def test_without_its_policy_a_study_is_looked_at_and_checked(tmp_path: Path) -> None:
+    """But not gone on with: what comes next is for the policy, which may be on another machine."""
+    from surefoot import Study
+
+    @register
+    @dataclass(frozen=True)
+    class Slow(LinearPolicy):
+        name: ClassVar[str] = "slow"
+
+    problem = surefoot.case("paper-linear", 2)[0]
+    study = Study.create(tmp_path / "s.db", "s", problem, "slow", actor="me", seed=1, pipeline=2)
+    while study.status()["cohort"] < 5:
+        for a in study.ask():
+            study.tell(a.id, 0.1, 0.1)
+    certificate = study.certificate().content
+    del POLICIES.known["slow"]
+    again = Study.open(tmp_path / "s.db", actor="me")
+    assert again.verify(certificate=certificate)["ok"] and "policy=not installed/slow" in repr(again)
+    assert again.certificate().content["concluded"] == certificate["concluded"]
+    status = again.status()
+    assert status["holds"] and "its policy 'slow' is not installed here" in status["trouble"]
+    for call in (again.ask, lambda: again.tell("x", 0.1, 0.1), lambda: again.pause("tea"), again.preview):
+        with pytest.raises(SurefootError, match="policy 'slow'"):
+            call()
+    register(Slow)
+    assert Study.open(tmp_path / "s.db", actor="me").ask() == study.ask()
 
 
 @pytest.mark.usefixtures("clean")

@@ -74,6 +74,8 @@ class Bought:
     over: float | None = None  # the recommended dose is above the limit
     most: float | None = None  # about how often any design with the promise can have named the best arm by then
     trials: int = 0
+    exposed: float | None = None  # of all subjects, above the limit
+    halved: tuple[float, float, float] | None = None  # on levels: half the slack; exposed, and the best named, with it
 
     def lines(self) -> Iterator[str]:
         if self.named is None or self.recommended is None:
@@ -85,8 +87,13 @@ class Bought:
         error = math.sqrt(max(self.recommended * (1 - self.recommended), 0.05) / self.trials)
         yield (
             f"A budget of {self.budget:,} buys: the best arm named in {self.named:.0%} of trials, recommended in "
-            f"{self.recommended:.0%} at a dose that is over the limit in {self.over:.0%} ({self.trials} simulated "
-            f"trials, so ± {error:.0%})."
+            f"{self.recommended:.0%}; in {self.over:.0%} of all trials the dose recommended is over the limit "
+            f"({self.trials} simulated trials, so ± {error:.0%})."
+        )
+        yield f"Of its subjects {self.exposed:.0%} are over the limit" + (
+            "; with a slack of {:g} it is {:.0%}, and the best arm is named in {:.0%} of trials.".format(*self.halved)
+            if self.halved
+            else "."
         )
         if self.most is not None and self.most < 1:
             yield (
@@ -193,7 +200,12 @@ def buys(problem: Problem, scenario: Scenario, design: Design, trials: int, seed
     n = Characteristics(simulate(problem, scenario, design, trials, seed)).numbers
     named, best, over = (n[key]["rate"] for key in ("named_best", "recommended_best", "recommended_over_limit"))
     most = None if least is None else reachable(problem.budget / least, problem.delta)
-    return Bought(problem.budget, apart(problem), named, best, over, most, trials)
+    exposed, halved = n["over_limit"]["pulls_share"], None
+    if problem.shape == "levels" and problem.slack:
+        half = problem.but(slack=problem.slack / 2)
+        m = Characteristics(simulate(half, scenario, design, trials, seed)).numbers
+        halved = half.slack or 0.0, m["over_limit"]["pulls_share"], m["named_best"]["rate"]
+    return Bought(problem.budget, apart(problem), named, best, over, most, trials, exposed, halved)
 
 
 def reachable(share: float, delta: float) -> float:

@@ -362,7 +362,7 @@ def to_rich(tables: Sequence[Characteristics]) -> Any:
     if len(tables) > SIDE_BY_SIDE:
         some = list(dict.fromkeys(t.numbers["label"] for t in tables if t.numbers["guarantee"]))
         title += f"; failed: wrong or unsafe, promised at most {first['delta']:g} by {', '.join(some) or 'none'}"
-        spent = all(t.numbers["budget"] for t in tables)  # then how many is said already
+        spent = all(t.numbers["budget"] == t.numbers["pulls"]["mean"] for t in tables)  # then that says how many
         skip = {"promised", "subjects: mean / 90%"} if spent else {"promised"}
         rows = [{key: x for key, x in brief(one).items() if key not in skip} for one in tables]
         return Fit(rows, title, "scenario", ("design", "at most"))

@@ -83,7 +83,7 @@ SetAny = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="An option of those designs that have it; repeatable."),
 ]
 As = Annotated[Format, typer.Option("--format", help="How to print it.")]
-Json = Annotated[bool, typer.Option("--json", help="The same as --format json: one JSON object.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object and nothing else.")]
 
 
 def resolvable(problem: Problem) -> None:
@@ -208,6 +208,17 @@ def simulate(
     _show(tables, form, as_json, found[0] if len(found) == 1 else {"scenarios": found})
 
 
+def _fitting(problems: Sequence[tuple[Problem, Scenario]]) -> list[str]:
+    """Designs to put side by side: those with a guarantee and, on levels, what is used today."""
+    shape = problems[0][0].shape
+    clinic = shape == "levels" and all(p.noises[1].binary for p, _ in problems)
+    fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and (clinic or kind().guarantee)]
+    fitting += policies(shape)
+    if any(p.squares for p, _ in problems):  # the others need a sigma
+        fitting = [name for name in fitting if name not in DESIGNS or DESIGNS[name].learns]
+    return fitting
+
+
 @app.command()
 def compare(
     scenario: ScenarioNames,
@@ -224,15 +235,9 @@ def compare(
     """Simulate several designs on one or more scenarios, at one or more budgets, side by side."""
     asked = {"delta": delta, "slack": slack, "limit": limit, "tolerance": tolerance, "budget": budget, "refine": refine}
     problems = _set(scenario, arms, instance, **asked)
-    shape = problems[0][0].shape
-    clinic = shape == "levels" and all(p.noises[1].binary for p, _ in problems)  # what is used today, beside ours
-    fitting = [name for name, kind in DESIGNS.items() if kind.shape == shape and (clinic or kind().guarantee)]
-    fitting += policies(shape)
-    if shape == "levels" and budget is None:
+    if problems[0][0].shape == "levels" and budget is None:
         budgets = budgets or USUAL
-    if any(p.squares for p, _ in problems):  # the others need a sigma
-        fitting = [name for name in fitting if name not in DESIGNS or DESIGNS[name].learns]
-    names = [name.strip() for name in designs.split(",")] if designs else fitting
+    names = [name.strip() for name in designs.split(",")] if designs else _fitting(problems)
     one: dict[str, Any] = {"trials": trials, "seed": seed, "keep": keep is not None, "device": device, "width": width}
     runs = [
         Run(p if most is None else p.but(budget=most), truth, design, **one)
@@ -251,7 +256,10 @@ def plan(
     scenario: ScenarioNames,
     budgets: Budgets = USUAL,
     out: Annotated[Path, typer.Option(help="report.html or report.md; both are written.")] = Path("plan.html"),
-    designs: Annotated[str | None, typer.Option(help="Names, commas between; the first is the one planned.")] = None,
+    designs: Annotated[
+        str | None,
+        typer.Option(help="Names, commas between; the first is the one planned. On levels by default as `compare`."),
+    ] = None,
     trials: Trials = 500, seed: Seed = 0, delta: Delta = None, slack: Slack = None, limit: Limit = None,
     tolerance: Tolerance = None, workers: Workers = 1, set_: SetAny = None, as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -264,7 +272,8 @@ def plan(
     problem = problems[0][0]
     if any(p != problem for p, _ in problems):
         raise SurefootError("a report is about one problem with many truths; these files hold different problems")
-    names = [name.strip() for name in designs.split(",")] if designs else [default(problem.shape)]
+    usual = [default(problem.shape), *(_fitting(problems) if problem.shape == "levels" else ())]
+    names = [name.strip() for name in designs.split(",")] if designs else list(dict.fromkeys(usual))
     chosen = _designs(names, problem, problems[0][1], set_)
     command = ["surefoot", "plan", *scenario, "--budgets", budgets or "end", "--designs", ",".join(names)]
     command += ["--trials", str(trials), "--seed", str(seed)]
@@ -305,7 +314,9 @@ def advise(
     if as_json:
         print_json({"advice": [one.to_dict() for one in found]})
         return
-    for one in found:
+    for k, one in enumerate(found):
+        if len(found) > 1 and one.scenario:
+            console.print("\n" * bool(k) + f"[bold]{escape(one.scenario.name)}[/]", highlight=False)
         for line in one.lines():
             console.print(line, markup=False, highlight=False)
 

@@ -6,6 +6,7 @@ that needs nothing else. Every number in it is simulated from a seed that it nam
 
 from __future__ import annotations
 
+import math
 import platform
 import shlex
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from .characteristics import Characteristics, brief
 from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
-from .problem import Arm, Problem
+from .problem import Arm, Problem, SurefootError
 from .registry import about
 from .results import no_single_best
 from .scenario import Scenario
@@ -102,10 +103,10 @@ def _doses(arm: Arm) -> str:
 
 
 def summary(plan: Plan) -> Iterator[Block]:
-    """What is asked first, of the design that is planned, over all scenarios that have one best arm."""
-    mine = [t for t in plan.tables if t.result.design == plan.designs[0] and not t.numbers["no_single_best"]]
-    if not mine:
-        return
+    """What is asked first, of the design that is planned: over all scenarios that keep to the assumptions and have one
+    best arm, and of each of the others by itself."""
+    every = [t for t in plan.tables if t.result.design == plan.designs[0]]
+    mine = [t for t in every if not _aside(t)]
 
     def span(values: Sequence[float]) -> str:
         ends = list(dict.fromkeys(f"{x:.0%}" for x in (min(values), max(values))))
@@ -113,19 +114,41 @@ def summary(plan: Plan) -> Iterator[Block]:
 
     yield Block("heading", "In short")
     rows = [["at most", "an arm is named", "the best is recommended", "of subjects, over the limit"]]
-    for most in plan.budgets:
+    for most in plan.budgets if mine else ():
         own = [t for t in mine if t.numbers["budget"] == most]
         shares = [[t.named for t in own], [t.numbers["recommended_best"]["rate"] for t in own]]
         shares.append([t.numbers["over_limit"]["pulls_share"] for t in own])
         rows.append([f"{most:,}" if most else "the end", *map(span, shares)])
-    yield Block("text", f"What {plan.designs[0].label} would come to, from the least to the most over the scenarios:")
-    yield Block("table", rows=rows)
+    if mine:
+        over = ", ".join(dict.fromkeys(t.numbers["scenario"] for t in mine))
+        yield Block("text", f"What {plan.designs[0].label} would come to, from the least to the most over {over}:")
+        yield Block("table", rows=rows)
+    for one in plan.scenarios:
+        if others := [t for t in every if t.result.scenario is one and _aside(t)]:
+            yield Block("text", f"{one.name} by itself, since {_aside(others[0])}:")
+            yield Block("table", rows=[APART, *map(_apart, others)])
     yield Block(
         "text",
-        (_to_a_name(plan, mine) if plan.designs[0].guarantee else "")
+        (_to_a_name(plan, mine) if mine and plan.designs[0].guarantee else "")
         + "There is no rule for futility: where no arm has an effect one is recommended all the same. A control, as an "
         "arm with one dose, shows whether any is better than it.",
     )
+
+
+def _aside(table: Characteristics) -> str:
+    """Why a scenario is not counted with the others; empty where it is."""
+    n = table.numbers
+    outside = [f"it is outside the assumptions: {', '.join(n['outside_assumptions'])}"] * bool(n["outside_assumptions"])
+    return "; ".join([*outside, *filter(None, [n["no_single_best"]])])
+
+
+APART = ["at most", "an arm is named", "and that is wrong", "all are stopped", "of subjects, over the limit"]
+
+
+def _apart(table: Characteristics) -> list[str]:
+    n = table.numbers
+    shares = table.named, n["wrong"]["rate"], n["endings"]["all-stopped"] / n["trials"], n["over_limit"]["pulls_share"]
+    return [f"{n['budget']:,}" if n["budget"] else "the end", *(f"{x:.0%}" for x in shares)]
 
 
 def _to_a_name(plan: Plan, mine: Sequence[Characteristics]) -> str:
@@ -189,7 +212,34 @@ def promise(plan: Plan) -> Iterator[Block]:
     if p.tolerance is not None:
         stops.insert(2, ["within-tolerance", "no rival can be better by more than the tolerance", "an arm good enough"])
     yield Block("table", rows=stops)
-    yield Block("text", "An arm is stopped as soon as harm at its start dose is shown to be above the limit.")
+    yield Block(
+        "text",
+        "An arm is stopped as soon as harm at its start dose is shown to be above the limit. The last arm that is left "
+        "is named without a test of its own start dose, as that is declared safe."
+        + " Live, no arm is named where the watch `start` doubts a start dose at 0.05. " * design.guarantee
+        + _pauses(p) * design.guarantee,
+    )
+
+
+def _pauses(p: Problem, level: float = 0.01) -> str:
+    """How many harms at the first level of one arm pause a live study, begun as usual, whatever the other arms show."""
+    if p.shape != "levels" or not p.noises[1].binary:
+        return ""
+    try:
+        from .study.watch import Watches
+        from .study.watch_bets import Sums
+    except SurefootError:  # the extra is not installed
+        return ""
+    watch, found = Watches(p, level), list[str]()
+    goal = math.log(2 * len(p.arms) / watch.level["start"])  # half of the stake is on single arms
+    for n in range(1, 61):
+        wealth = (watch.wealth(0, 1, Sums.of(n, 0.0, r), p.limit, 0.0, 1) for r in range(n + 1))
+        if (not found or n in (20, 30, 60)) and (r := next((r for r, x in enumerate(wealth) if x >= goal), None)):
+            found.append(f"{r} of {n}")
+    return (
+        f"It pauses the study at the latest when so many are harmed at the first level of one arm: {', '.join(found)}; "
+        "sooner, if at all, by what the first levels of the others show." * bool(found)
+    )
 
 
 def _theorem(design: Design) -> str:
@@ -230,7 +280,8 @@ def odds(plan: Plan) -> Iterator[Block]:
         f"{plan.trials:,} simulated trials a row, seed {plan.seed}; ± is one standard error. Named: the study ended "
         "with a name, of the best arm or a wrong one; in the other trials none was named, so that none could be wrong. "
         "Recommended: the arm that is supported best when it ends, with no promise about its dose. Failed: a wrong arm "
-        "was named, or a dose was given that may not be; beside it, in brackets, a 99% upper bound on that.",
+        "was named, or a dose was given that may not be; beside it, in brackets, a 99% upper bound on that. No watch "
+        "is simulated: where readings contradict the assumptions a live study may pause before it comes to this.",
     )
     if notes := list(dict.fromkeys(x for table in tables for x in table.notes)):
         yield Block("text", f"To be known: {'; '.join(notes)}.")
@@ -245,9 +296,12 @@ def odds(plan: Plan) -> Iterator[Block]:
         "text",
         "Subjects a trial on average and, in brackets, how often it was recommended; * is over the limit in truth.",
     )
+    wide = len(plan.designs) * len(plan.budgets) > 9  # than a page: then a table for each budget
     for one in plan.scenarios:
         yield Block("text", f"{one.name}:")
-        yield Block("table", rows=list(grid(p, one, [t for t in tables if t.result.scenario is one])))
+        own = [t for t in tables if t.result.scenario is one]
+        for k in range(len(plan.budgets) if wide else 1):
+            yield Block("table", rows=list(grid(p, one, own[k :: len(plan.budgets)] if wide else own)))
 
 
 def grid(p: Problem, one: Scenario, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
@@ -320,6 +374,7 @@ def curves(p: Problem, one: Scenario) -> str:
     if p.shape == "levels":
         dose = np.minimum(np.arange(int(p.largest.max()) + 1.0)[:, None], p.largest)
     left, right = float(dose.min()), float(max(dose.max(), dose.min() + 1e-9))
+    rows = _ticks(p, left, right)
     for k, (title, y) in enumerate((("mean harm", one.harms(dose)), ("mean effect", one.effects(dose)))):
         low = -_round(-min(0.0, float(y.min())))
         up = _round(max(float(y.max()), p.ceiling if k == 0 else 0.0, low + 1e-9))
@@ -337,8 +392,10 @@ def curves(p: Problem, one: Scenario) -> str:
             f'<text x="{x0 - 6}" y="{y_}" text-anchor="end">{v:.3g}</text>' for y_, v in ((36, up), (30 + high, low))
         ]
         parts += [
-            f'<text x="{x0 + wide * (v - left) / (right - left):.0f}" y="{high + 46}" text-anchor="{how}">{name}</text>'
-            for v, how, name in _ticks(p, left, right)
+            f'<text x="{x0 + wide * (v - left) / (right - left):.0f}" y="{high + 46 + 15 * row}" text-anchor="{how}" '
+            f'fill="{COLORS[row % len(COLORS)] if len(rows) > 1 else "#000"}">{name}</text>'
+            for row, ticks in enumerate(rows)
+            for v, how, name in ticks
         ]
         if k == 0:
             parts.append(line([at(left, p.limit), at(right, p.limit)], 'stroke="#a00" stroke-dasharray="2 4"'))
@@ -355,9 +412,10 @@ def curves(p: Problem, one: Scenario) -> str:
         f'<tspan fill="{COLORS[i % len(COLORS)]}" dx="{0 if i == 0 else 14}">{escape(name)}</tspan>'
         for i, name in enumerate(p.names)
     ]
-    parts.append(f'<text x="50" y="{high + 70}">{"".join(names)}</text>')
+    tall = high + 55 + 15 * len(rows)
+    parts.append(f'<text x="50" y="{tall}">{"".join(names)}</text>')
     return (
-        f'<svg viewBox="0 0 760 {high + 80}" width="760" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 760 {tall + 10}" width="760" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
     )
 
 
@@ -367,15 +425,18 @@ def _round(x: float) -> float:
     return float(np.ceil(x / step - 1e-9) * step)
 
 
-def _ticks(p: Problem, left: float, right: float) -> list[tuple[float, str, str]]:
-    """Where a dose is written below a picture, how it is aligned, and what is written: every level, or both ends."""
+def _ticks(p: Problem, left: float, right: float) -> list[list[tuple[float, str, str]]]:
+    """Where a dose is written below a picture, how it is aligned, and what is written: both ends; or every level, in
+    a row for each arm where they are called differently."""
     if p.shape != "levels":
-        return [(v, how, escape(_label(p.arms[0], v))) for v, how in ((left, "start"), (right, "end"))]
-    longest = max(p.arms, key=lambda arm: len(arm.labels or ()))
-    shared = all((arm.labels or ()) == (longest.labels or ())[: len(arm.labels or ())] for arm in p.arms)
-    names = [escape(str(x)) if shared else f"level {k + 1}" for k, x in enumerate(longest.labels or ())]
-    step = 1 + sum(len(name) + 2 for name in names) // 50  # so that they do not touch
-    return [(float(k), "middle", name) for k, name in enumerate(names) if k % step == 0]
+        return [[(v, how, escape(_label(p.arms[0], v))) for v, how in ((left, "start"), (right, "end"))]]
+    labels = [[str(x) for x in arm.labels or ()] for arm in p.arms]
+    longest = max(labels, key=len)
+    rows = [longest] if all(x == longest[: len(x)] for x in labels) else labels
+    if len(rows) > len(COLORS):
+        rows = [[f"level {k + 1}" for k in range(len(longest))]]
+    step = 1 + max(sum(len(name) + 2 for name in row) for row in rows) // 50  # so that they do not touch
+    return [[(float(k), "middle", escape(x)) for k, x in enumerate(row) if k % step == 0] for row in rows]
 
 
 def to_markdown(blocks: Sequence[Block]) -> str:

@@ -87,9 +87,7 @@ class Registry(Mapping[str, T], Generic[T]):
         if name not in self and name not in more and (other := next(others, None)):
             raise SurefootError(f"{name!r} is a {other.one}; a {self.one} is one of {', '.join([*self, *more][:MANY])}")
         if not (known := [*self, *more]):
-            raise SurefootError(
-                f"no {self.one} is known here; got {name!r}: install its package, or {PLUGINS}=its_module"
-            )
+            raise SurefootError(f"{self.one} {name!r} is not known here: install its package, or {PLUGINS}=its_module")
         choice(self.one, name, known)
 
     def _load(self, point: EntryPoint) -> None:

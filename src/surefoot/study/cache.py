@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from ..designs import make
 from ..problem import Problem, SurefootError
 from . import checker
 from .checker import THEOREMS, Event
 from .fold import View
+from .published import designed
 from .watch import Alarm, Watches
 from .watch_bets import Slopes, Sums
 
@@ -82,7 +82,7 @@ def key(kept: bytes) -> tuple[int, str] | None:
 def load(kept: bytes, first: Event) -> View | None:
     """The view as it was, of a study with this first event."""
     setup, view = first.data, View()
-    problem, design = Problem.from_dict(setup["problem"]), make(setup["design"], **setup["options"])
+    problem, design = Problem.from_dict(setup["problem"]), designed(setup)
     begun = design.start(problem)
     known = {(kind.__module__, kind.__qualname__): kind for kind in (*OURS, *_kinds(begun))}
     anew = {"problem": problem, "design": design, "inside": begun.problem}

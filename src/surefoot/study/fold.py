@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ..designs import Design, make
+from ..designs import Design
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STOPPED, Cohort, Outcome
 from ..designs.compose import Composed
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Broken, Event, Given, Record, Stage, Sums, near, need
-from .published import Asked, certified, checked, published, stage_of, stakes_of, theorem_of, told
+from .published import Asked, absent, certified, checked, designed, published, stage_of, stakes_of, theorem_of, told
 from .text import distinct, skeleton
 from .watch import Watches
 
@@ -84,7 +84,7 @@ class View(Record):
         self.tag = hashlib.sha256(f"{self.seed} {self.name}".encode()).hexdigest()[:4]
         self.problem = Problem.from_dict(data["problem"])
         distinct("the arms", self.problem.names)
-        self.design: Design = make(data["design"], **data["options"])
+        self.design: Design = designed(data)
         self.state = self.design.start(self.problem)
         self.digest: str = data["theorem"]["digest"]
         if theorem_of(self.design) != data["theorem"]["name"]:
@@ -329,7 +329,7 @@ class View(Record):
 
     def _waits(self) -> bool:
         """Whether the policy would rather wait for effects: by what is expected of them it is about decided."""
-        return len(self.cohorts) > self.done and not any(self._asked(self.ahead_state).n)
+        return len(self.cohorts) > self.done and not absent(self.design) and not any(self._asked(self.ahead_state).n)
 
     def _ending(self) -> Follow:
         s = self.state

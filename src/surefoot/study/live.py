@@ -15,7 +15,7 @@ from ..checks import NAME, SurefootError, line
 from . import cache
 from .fold import View
 from .journal import Journal
-from .published import digest_of
+from .published import NOT_HERE, absent, digest_of
 from .rows import Transaction
 from .verify import WRONG
 
@@ -98,7 +98,9 @@ class Live:
         return view
 
     def _remember(self) -> None:
-        """Keep a cache, where many events have come since the last."""
+        """Keep a cache, where many events have come since the last; it is of no use without the policy's memory."""
+        if not self._view.seq or absent(self._view.design):
+            return
         more = self._view.done - self._folded  # each cohort is a decision, which takes longer than many readings
         if self._view.seq - self._kept >= cache.STEP or more >= max(cache.COHORTS, self._folded // 4):
             self._kept, self._folded = self._view.seq, self._view.done
@@ -170,6 +172,8 @@ class Live:
             raise SurefootError(f"study {self.name!r} can only be looked at: {doubt}")
 
     def _doubt(self, view: View) -> str | None:
+        if policy := absent(view.design):
+            return f"its policy {policy!r} is {NOT_HERE}"
         if view.trouble:
             return f"{view.trouble}; go on with the version that it was begun with ({_begun(view)})"
         if view.digest != digest_of(view.design):

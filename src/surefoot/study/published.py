@@ -9,6 +9,7 @@ import math
 import platform
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,13 +18,14 @@ import numpy as np
 from ..designs import DESIGNS, Design, make
 from ..designs import theorem_of as theorem_of
 from ..designs.base import Cohort, Outcome
-from ..designs.compose import POLICIES, Composed
+from ..designs.compose import POLICIES, Composed, Policy
 from ..problem import Problem, SurefootError, choice, number
-from ..registry import Registry, a_class
+from ..registry import PLUGINS, Registry, a_class
 from .checker import THEOREMS, Broken, Theorem
 
 CHECKERS: Registry[type[Theorem]] = Registry("checkers", {}, a_class(Theorem), "theorem")
 CHECKERS.known = THEOREMS  # the very ones that the checker looks at
+NOT_HERE = f"not installed here: install its package, or name a module that registers it in {PLUGINS}"
 
 
 def checked(theorem: str) -> bool:
@@ -74,6 +76,33 @@ def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
     """Stakes as an array again."""
     none = [None] * len(design.evidence.stakes(problem))
     return np.array([[row or none for row in stakes]], dtype=float)
+
+
+class Absent(Policy[Any]):
+    """A policy that is not installed here: what it chose, and what came of it, can be looked at and checked."""
+
+    def choose(self, state: Any, u: Any) -> Cohort:
+        raise SurefootError(f"what comes next is for the policy {type(self).__qualname__!r}, which is {NOT_HERE}")
+
+    def stakes(self, state: Any, cohort: Cohort) -> Any:
+        return self.choose(state, None).stakes
+
+
+def absent(design: Design) -> str | None:
+    """The policy that a study's design has, where it is not installed."""
+    policy = getattr(design, "policy", None)
+    return type(policy).__qualname__ if isinstance(policy, Absent) else None
+
+
+def designed(setup: Mapping[str, Any]) -> Design:
+    """The design of a study, by its first event."""
+    name = setup["options"].get("policy")
+    if name is None or name in POLICIES:
+        return make(setup["design"], **setup["options"])
+    design = make(setup["design"])
+    if not isinstance(design, Composed) or not isinstance(name, str) or not name.isprintable():
+        raise SurefootError(f"{design.name} has no policy {name!r}")
+    return replace(design, policy=type(name, (Absent,), {"__module__": "not installed", "on": design.name})())
 
 
 def digest_of(design: Design) -> str:
