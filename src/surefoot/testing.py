@@ -246,7 +246,8 @@ class DesignSuite:
             raise SkipTest(f"{self.design.name} has no guarantee")
         bank = [name for name, it in CASES.items() if it.claim and it.make(it.arms)[0].shape == self.design.shape]
         tests = len(bank) + LOOKS + 2
-        for look in (True, False):
+        plain = type(self).simulated is DesignSuite.simulated
+        for look in (True, False) if plain else (False,):
             failed, played, worst = 0, 0, 0.0
             for name in bank[:LOOKS] if look else bank:
                 result = self._soon(name) if look else self.simulated(name)
