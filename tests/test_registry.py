@@ -192,13 +192,15 @@ def test_a_theorem_of_ones_own_runs_live_with_a_checker(tmp_path: Path) -> None:
     class Evidence(LinearEvidence):
         theorem: ClassVar[str] = "mine/1"
 
-    @register
     @dataclass(frozen=True)
     class Mine(SurefootLinear):
         name: ClassVar[str] = "mine"
         evidence: ClassVar[Any] = Evidence()
 
     problem = surefoot.case("paper-linear", 2)[0]
+    with pytest.raises(SurefootError, match=r"'mine' is not known by its name .*: surefoot.register\(Mine\) first"):
+        Study.create(tmp_path / "no.db", "s", problem, Mine(), actor="me")
+    register(Mine)
     with pytest.raises(SurefootError, match="mine as set has no theorem that certifies its doses"):
         Study.create(tmp_path / "no.db", "s", problem, "mine", actor="me")
 

@@ -154,6 +154,11 @@ def setup(
         raise SurefootError(f"pipeline must be a whole number from 1 to 100; got {pipeline!r}")
     if pipeline > 1 and not isinstance(design, Composed):
         raise SurefootError(f"{design.name} decides after whole stages: it has a pipeline of 1; got {pipeline}")
+    if design.name not in DESIGNS:
+        raise SurefootError(
+            f"the design {design.name!r} is not known by its name when the study is opened again: "
+            f"surefoot.register({type(design).__name__}) first"
+        )
     if design.options.get("policy") and design.options["policy"] not in POLICIES:
         raise SurefootError(
             f"the policy {design.options['policy']} has no name to be found by when the study is opened again: "
