@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from surefoot import case, make, simulate
+from surefoot.designs import default
 from surefoot.designs.base import Cohort, Outcome
 from surefoot.designs.levels_evidence import LevelsState
 from surefoot.designs.levels_policy import LevelsPolicy, Look
@@ -93,27 +94,30 @@ def answer(trials: int, instances: int = 12) -> None:
         row(f"{last:.0%}", *cells)
 
 
-def chance(trials: int, instances: int = 30) -> None:
-    print("estimated probability of being best: said, and how often it was so (how many)\n")
+def chance(trials: int, instances: int = 20) -> None:
+    print("estimated probability of being best: said, and how often it was so (how many); none while arms climb")
     bins = np.array([0.5, 0.7, 0.85, 0.95])
-    head("random-levels, N", *["below .5", "to .7", "to .85", "to .95", "above"])
-    for n in (60, 200, 600):
-        said, was = list[float](), list[bool]()
-        for i in range(instances):
-            problem, truth = case("random-levels", instance=500 + i, budget=n)
-            design, rng = SurefootLevels(), np.random.default_rng(SEED + i)
-            state: LevelsState = design.start(problem, trials)
-            while np.any(state.ending == 0):
-                cohort: Cohort = design.ask(state)
-                effect, harm, _ = truth.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
-                state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
-            found, value = design.recommendation(state), truth.truth(problem).value
-            open_ = state.winner < 0
-            said += found.chance[open_].tolist()
-            was += (value[found.arm] >= value.max() - 1e-9)[open_].tolist()
-        place = np.digitize(said, bins)
-        parts = [(np.array(said)[place == k], np.array(was)[place == k]) for k in range(5)]
-        row(n, *(f"{a.mean():.2f}, {b.mean():.2f} ({len(a)})" if len(a) else "" for a, b in parts))
+    for family, budgets in (("levels", (60, 200)), ("monotonic", (200, 1000, 3000)), ("linear", (200, 1000))):
+        print()
+        head(f"random-{family}, N", "no word", "below .5", "to .7", "to .85", "to .95", "above")
+        for n in budgets:
+            said, was = list[float](), list[bool]()
+            for i in range(instances):
+                problem, truth = case(f"random-{family}", instance=500 + i, budget=n)
+                design, rng = make(default(problem.shape)), np.random.default_rng(SEED + i)
+                state = design.start(problem, trials)
+                while np.any(state.ending == 0):
+                    cohort: Cohort = design.ask(state)
+                    effect, harm, _ = truth.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
+                    state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
+                found, value = design.recommendation(state), truth.truth(problem).value
+                open_ = state.winner < 0
+                said += found.chance[open_].tolist()
+                was += (value[found.arm] >= value.max() - 1e-9)[open_].tolist()
+            place = np.where(np.isnan(said), -1, np.digitize(said, bins))
+            parts = [(np.array(said)[place == k], np.array(was)[place == k]) for k in range(5)]
+            cells = (f"{a.mean():.2f}, {b.mean():.2f} ({len(a)})" if len(a) else "" for a, b in parts)
+            row(n, f"{np.mean(place < 0):.0%}", *cells)
 
 
 def classical(rng: np.random.Generator, harm: Sequence[float], effect: Sequence[float], p: Any) -> tuple[int, int]:

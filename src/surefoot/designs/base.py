@@ -422,19 +422,21 @@ class Design(ABC, Generic[S]):
             rank = xp.where(live, xp.where(expected > -1e300, expected, -1e300), -xp.inf)
             arm = xp.where(arm >= 0, arm, xp.argmax(rank, axis=1))
         against = xp.zeros_like(state.safe) if against is None else against
-        stopped = state.standing == STOPPED
+        stopped, arms = state.standing == STOPPED, xp.arange(state.safe.shape[1], device=device(state.safe))
+        unknown, climbing = state.safe * xp.nan, (state.standing == ACTIVE) & (arms != arm[:, None])
+        climbing = climbing & (False if seems.climbs is None else seems.climbs)
 
         def of(x: Array) -> Array:
             return pick(x, arm)[:, 0]
 
         return Recommendation(
-            arm=arm, dose=of(seems.dose), safe=of(state.safe) if self.guarantee else of(state.safe * xp.nan),
+            arm=arm, dose=of(seems.dose), safe=of(state.safe if self.guarantee else unknown),
             p=supported(against, stopped, arm),
-            chance=of(chances(values, ~stopped)) if odds else of(state.safe * xp.nan),
+            chance=xp.where(xp.any(climbing, axis=1), xp.nan, of(chances(values, ~stopped) if odds else unknown)),
             effect=of(seems.effect), harm=of(seems.harm),
             effect_interval=(of(seems.effect_interval[0]), of(seems.effect_interval[1])),
             harm_interval=(of(seems.harm_interval[0]), of(seems.harm_interval[1])),
-            claims=xp.where(stopped, 0.0, xp.exp(-against)),
+            claims=xp.where(stopped, 0.0, xp.exp(-against)), climbing=climbing,
         )  # fmt: skip
 
     def _within_budget(self, s: S) -> S:

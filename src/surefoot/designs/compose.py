@@ -249,6 +249,10 @@ class Composed(Design[E]):
 
     def seems(self, state: E) -> Estimates:
         seems = self.evidence.seems(state) or super().seems(state)
+        if self.shape == "monotonic":  # curves are known as far as doses go: short of the limit, they climb
+            p, some = state.problem, array_namespace(state.pulls).isfinite(seems.effect)
+            top = seems.dose >= round_down(p, state.certified)
+            seems = replace(seems, climbs=top & some & (seems.dose < like(seems.dose, p.largest)))
         return seems if state.readings is None else state.readings.seen(seems)
 
     def _within_budget(self, s: E) -> E:

@@ -229,7 +229,9 @@ class LevelsEvidence(Evidence[LevelsState]):
         n, y, z, effect, harm = (xp.take_along_axis(x, at, axis=-1)[..., 0] for x in (s.n, s.effect, s.harm, f, g))
         effect = xp.where(xp.isnan(effect), -xp.inf, effect)
         ends = (interval(noise, x, n) for noise, x in zip(s.problem.noises, (y, z), strict=True))
-        return Estimates(level, effect, harm, *ends, values=self.values(s, f, g))
+        top = xp.max(xp.where(s.n > 0, levels(s), -1.0), axis=-1)
+        climbs = (level == top) & (level < like(s.safe, s.problem.largest))
+        return Estimates(level, effect, harm, *ends, values=self.values(s, f, g), climbs=climbs)
 
     def values(self, s: LevelsState, effect: Array, harm: Array) -> tuple[Array, Array, Array]:
         """What the value of every arm may be: its effect at each level tried, by how likely that is to be its largest

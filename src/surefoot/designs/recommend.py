@@ -39,6 +39,7 @@ class Estimates:
     values: tuple[Array, Array, Array] | None = field(
         default=None, kw_only=True
     )  # see `worth`; None: it follows from the others
+    climbs: Array | None = field(default=None, kw_only=True)  # where it may be worth more above all that it was given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class Recommendation:
     """What to do if it had to end now, (trials,): the arm, the dose that seems to be its largest safe one, estimates of
     effect and harm there with 95% intervals (of that dose alone, without promise), the dose that is shown to be safe
     (nan: none), and p, the error probability that the data support: the least delta at which it would have been named.
-    Beside it, without promise, `chance`: an estimated probability of being the best arm.
+    Beside it, without promise, `chance`: an estimated probability of being the best arm; nan where other arms climb.
     """
 
     arm: Array
@@ -59,6 +60,7 @@ class Recommendation:
     effect_interval: tuple[Array, Array]
     harm_interval: tuple[Array, Array]
     claims: Array  # (trials, arms): the p of "this arm is best"; an arm that is stopped has none left
+    climbing: Array  # (trials, arms): rivals that may be worth more higher up, where nobody knows what they are worth
 
     def words(self, problem: Problem, level: float | None = None, trial: int = 0) -> str:
         """The recommendation in three sentences, for arms excluded at this level, by default delta."""
@@ -82,6 +84,8 @@ class Recommendation:
         likely = float(self.chance[trial])  # it rests on the estimates alone, so it is never said to be certain
         likely_text = "above 0.99" if likely > 0.99 else f"{likely:.2g}"
         chance = f"Estimated probability that {arm.name} is the best, without promise: {likely_text}"
+        if climbing := [name for k, name in enumerate(problem.names) if self.climbing[trial, k]]:
+            chance = f"No probability that it is the best: {_listed(climbing)} may be worth more above what was given"
         return f"Best supported: {arm.name} at {arm.label(dose)} ({sure}). {said}. {chance}."
 
 
@@ -111,7 +115,7 @@ def worth(problem: Problem, seems: Estimates) -> tuple[Array, Array, Array]:
     low, high, harm_low, harm_high, effect, harm = (
         xp.where(known & xp.isfinite(x), x, 0.0) for x in (*ends, seems.effect, seems.harm)
     )
-    error = (high - low) / 3.92
+    error = (high - low) / 3.92 * (2 if problem.shape == "monotonic" else 1)  # curves bend: measured to be as far off
     if problem.shape == "linear":
         free = harm > 0.999 * problem.limit  # else the largest dose is the largest safe one
         moved = xp.where(free, effect * (harm_high - harm_low) / 3.92 / xp.where(free, harm, 1.0), 0.0)
