@@ -89,13 +89,14 @@ def test_the_estimated_probability_is_there_for_every_shape(name: str) -> None:
 def test_no_probability_is_said_while_a_rival_climbs() -> None:
     """A declared slope that is steep keeps arms low. Ni seems to be worth most where it was given; Pd, the best by far,
     has not come to its limit."""
-    arms = [Arm(name, 40.0, 120.0, lipschitz=1.5) for name in ("Pd", "Ni", "Cu", "Fe")]
+    arms = tuple(Arm(name, 40.0, 120.0, lipschitz=1.5) for name in ("Pd", "Ni", "Cu", "Fe"))
     noise = Noise("gaussian", 3.0), Noise("gaussian", 0.6)
     problem = Problem(arms, 5.0, "monotonic", noise, 2.0, 0.1, budget=200)
     at = np.arange(40.0, 121.0, 5.0)
     curves = [(85, 75, 12, 0.5, 0.05), (70, 80, 14, 0.4, 0.045), (60, 70, 10, 0.8, 0.04), (90, 95, 15, 1.0, 0.05)]
     effect = [Table(tuple(at), tuple(a / (1 + np.exp((m - at) / s)))) for a, m, s, _, _ in curves]
-    truth = Scenario(effect, [Table(tuple(at), tuple(b * np.exp(k * (at - 40)))) for *_, b, k in curves])
+    harm = [Table(tuple(at), tuple(b * np.exp(k * (at - 40)))) for *_, b, k in curves]
+    truth = Scenario(tuple(effect), tuple(harm))
     found = ended(make("surefoot-monotonic"), problem, truth, 16, 1)[1]
     wrong = found.arm != truth.truth(problem).best
     assert wrong.any() and np.all(found.climbing[wrong, 0]) and np.all(np.isnan(found.chance[wrong]))

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..designs import Design
 from ..designs.base import ACTIVE, ENDINGS, RUNNING, STOPPED, Cohort, Outcome
-from ..designs.compose import Composed
+from ..designs.staged import Staged
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Broken, Event, Given, Record, Stage, Sums, near, need
 from .published import Asked, absent, certified, checked, designed, published, stage_of, stakes_of, theorem_of, told
@@ -241,7 +241,7 @@ class View(Record):
     # Reading it
     @property
     def staged(self) -> bool:
-        return not isinstance(self.design, Composed)
+        return isinstance(self.design, Staged)
 
     @property
     def subjects(self) -> int:

@@ -73,7 +73,9 @@ def told(dose: list[float], stakes: Any, came: Sequence[Any]) -> tuple[Cohort, O
 
 
 def published(design: Any, problem: Problem, stakes: Sequence[Any]) -> Any:
-    """Stakes as an array again."""
+    """Stakes as an array again; None of a design that has none."""
+    if not isinstance(design, Composed):
+        return None
     none = [None] * len(design.evidence.stakes(problem))
     return np.array([[row or none for row in stakes]], dtype=float)
 
@@ -113,7 +115,14 @@ def digest_of(design: Design) -> str:
 @cache
 def _digest(module: str) -> str:
     package = __name__.split(".")[0]
-    held = {str(getattr(x, "__module__", "")) for x in vars(importlib.import_module(module)).values()}
+    try:
+        held = {str(getattr(x, "__module__", "")) for x in vars(importlib.import_module(module)).values()}
+        inspect.getsource(importlib.import_module(module))
+    except (ImportError, OSError, TypeError) as error:
+        raise SurefootError(
+            f"the journal keeps a digest of the code that its evidence comes from, and {module} has no file: put the "
+            f"design into a module of its own"
+        ) from error
     bets = (f"{package}.bounds", f"{package}.noise", f"{package}.designs.l")  # of designs: ladder, levels_*, linear_*
     names = [module, *sorted(name for name in held - {module} if name.startswith(bets)), f"{package}.designs.readings"]
     texts = [inspect.getsource(importlib.import_module(name)) for name in names]
