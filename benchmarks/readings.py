@@ -41,6 +41,18 @@ def one_level(effects: tuple[float, ...], noise: Any, delta: float = 0.1) -> tup
     return problem, Scenario(tuple(Table((0.0,), (x,)) for x in effects), (Table((0.0,), (0.1,)),) * len(effects))
 
 
+def far_apart() -> tuple[Problem, Scenario]:
+    """Yields and impurities by temperature, of four catalysts: levels differ by many sigmas."""
+    at = np.arange(40.0, 121.0, 10.0)
+    curves = (85, 75, 12, 0.5, 0.05), (70, 80, 14, 0.4, 0.045), (60, 70, 10, 0.8, 0.04), (90, 95, 15, 1.0, 0.05)
+    effect = tuple(a / (1 + np.exp((m - at) / s)) for a, m, s, *_ in curves)
+    harm = tuple(b * np.exp(k * (at - 40)) for *_, b, k in curves)
+    arms = tuple(Arm(name, levels=tuple(at)) for name in ("Pd", "Ni", "Cu", "Fe"))
+    problem = Problem(arms, 5.0, "levels", (Gaussian(3.0), Gaussian(0.6)), 2.0, 0.1)
+    curve = [tuple(Table(tuple(map(float, range(9))), tuple(x)) for x in both) for both in (effect, harm)]
+    return problem, Scenario(curve[0], curve[1])
+
+
 def mean_of(x: Any) -> str:
     return f"{np.mean(x):,.0f} ± {np.std(x) / np.sqrt(len(x)):,.0f}"
 
@@ -65,12 +77,12 @@ def sigma(trials: int = 200, seed: int = 4, only: str = "") -> None:
     problems += [
         ("paper-linear, 5 arms", *case("paper-linear", 5), "surefoot-linear"),
         ("paper-drug, 3 arms", *case("paper-drug", 3), "surefoot-monotonic"),
+        ("four arms, nine levels, far apart", *far_apart(), "surefoot-levels"),
     ]
     for name, problem, scenario, design in (x for x in problems if only in x[0]):
-        s = problem.noises[0].scale
         row = []
-        for kind in (Gaussian(s), Gaussian(2 * s), Guessed(s), Guessed(3 * s), Guessed(s / 3)):
-            noise = tuple(x if x.binary else kind for x in problem.noises)
+        for kind, times in ((Gaussian, 1), (Gaussian, 2), (Guessed, 1), (Guessed, 3), (Guessed, 1 / 3)):
+            noise = tuple(x if x.binary else kind(times * x.scale) for x in problem.noises)
             result = simulate(
                 problem.but(noise=noise), replace(scenario, noise=problem.noises), make(design), trials, seed
             )

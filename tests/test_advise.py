@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from surefoot import SurefootError, case, make
+from surefoot import Arm, Noise, Problem, SurefootError, case, make
 from surefoot.advise import Advice, Change, Size, advise, buys, reachable, variants
 from surefoot.designs import default
+from surefoot.theory.resolvable import dear
 
 from .designs.small import drug, easy
 from .test_cli import run  # noqa: F401
@@ -35,7 +36,7 @@ def test_what_costs_most() -> None:
     assert by_key["mean"] < 0.8
     assert by_key["mean"] < by_key["delta"] <= 1.05
     assert found.together is not None and found.together.ratio < 0.7
-    assert any(line.startswith("What costs most") for line in found.lines())
+    assert any(line.startswith("What would save most") for line in found.lines())
 
 
 def test_a_truth_outside_the_assumptions_is_called_so_and_noise_is_no_advice() -> None:
@@ -44,13 +45,22 @@ def test_a_truth_outside_the_assumptions_is_called_so_and_noise_is_no_advice() -
     assert any("outside the assumptions, so nothing is promised" in line for line in said)
     changes = Change("sure", 0.6, 0.1), Change("noise", 0.9, 0.2)
     said = Advice(problem, truth, [], size=Size(100, 1, 120, 1), changes=changes).lines()
-    assert "What costs most: sure would take 60% ± 10% of that." in said
+    assert "What would save most: sure would take 60% ± 10% of that." in said
     assert "No clear difference, in so few trials: noise." in said
     capped = Change("better", 0.4, 0.1, at_most=True), Change("no better", 0.6, 0.1, unknown=True)
     found = Advice(problem, truth, [], size=Size(50_000, 1, 100_000, 0.75), changes=capped)
     assert "it would take at least 50,000 on average (25% of trials were given up at 100,000)" in found.lines()[1]
-    assert "What costs most: better would take at most 40% ± 10% of that." in found.lines()
+    assert "What would save most: better would take at most 40% ± 10% of that." in found.lines()
     assert found.to_dict()["subjects"]["at_least"] and found.to_dict()["changes"][1]["ratio"] is None
+
+
+def test_a_sigma_that_is_known_is_a_lever() -> None:
+    """On ordered levels far from the limit a guess of it takes twice the readings, and is what would halve it."""
+    problem, truth = case("levels-gaussian", 2)
+    guessed = problem.but(noise=tuple(Noise("gaussian-guess", noise.scale) for noise in problem.noises))
+    found = {what: value for what, _, value in variants(guessed, truth)}
+    assert found["a sigma that is known, such as earlier readings give (surefoot pilot)"] == problem.noises
+    assert not any("sigma that is known" in what for what, *_ in variants(problem, truth))
 
 
 def test_variants_keep_to_the_assumptions() -> None:
@@ -104,3 +114,16 @@ def test_what_a_budget_buys() -> None:
     problem, truth = easy()
     tied = advise(problem.but(limit=1e-9), truth, make("surefoot-linear"), trials=4)
     assert "no arm is safe" in tied.lines()[0]
+
+
+def test_ends_far_from_the_limit_are_dear() -> None:
+    """In 0 to 100 a limit of 5 takes many readings a step, and is said to; nearer ends, or a coin, are not."""
+    arms = tuple(Arm(name, levels=(40, 50, 60)) for name in "AB")
+    problem = Problem(arms, 5.0, "levels", (Noise("gaussian", 3.0), Noise("bounded", 0, 100)), 2.0, 0.1)
+    said = advise(problem, None, make("surefoot-levels")).lines()[1]
+    assert said.startswith(
+        "It is dear: harm is declared between 0 and 100, and limit + slack is 7: a level is certified"
+    )
+    assert "by no fewer than 32 readings of an arm" in said
+    for near in (problem.but(noise=(Noise("gaussian", 3.0), Noise("bounded", 0, 20))), case("levels-thall")[0]):
+        assert dear(near) == []

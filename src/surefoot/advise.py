@@ -18,13 +18,13 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .designs.base import BEST_ARM, WITHIN_TOLERANCE, Design
-from .noise import Noise
+from .noise import Guessed, Noise
 from .problem import Problem
 from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
 from .theory import NotStated, certified_lower_bound, doubts, kl
-from .theory.resolvable import refuse
+from .theory.resolvable import dear, refuse
 
 LONGEST = 100_000  # subjects after which a trial of the first look is given up
 COARSE = 5  # so many times larger cohorts where changes are compared
@@ -118,6 +118,7 @@ class Advice:
     def lines(self) -> list[str]:
         """In words."""
         said = [f"It may never end: {line}." for line in self.doubts] or ["It can be resolved."]
+        said += [f"It is dear: {line}." for line in dear(self.problem)]
         if self.scenario:
             broken = self.scenario.violations(self.problem)
             said += [f"{self.scenario.name}: outside the assumptions, so nothing is promised: {x}." for x in broken]
@@ -136,7 +137,7 @@ class Advice:
         clear = [change for change in self.changes if change.ratio + 2 * change.se < 1 and not change.unknown]
         if clear:
             first, *others = (f"{change.what} would take {change} of that" for change in clear)
-            said += [f"What costs most: {first}.", *(f"Also: {other}." for other in others)]
+            said += [f"What would save most: {first}.", *(f"Also: {other}." for other in others)]
         if rest := [change.what for change in self.changes if change not in clear]:
             said.append(f"No clear difference, in so few trials: {'; '.join(rest)}.")
         half = [change.what for change in clear if change.ratio <= 0.5]
@@ -255,6 +256,9 @@ def variants(problem: Problem, scenario: Scenario) -> Iterator[tuple[str, str, A
     if scenario.noise is None and any(hasattr(noise, "sigma") for noise in problem.noises):
         noise = tuple(Noise(x.kind, x.scale / math.sqrt(2)) if hasattr(x, "sigma") else x for x in problem.noises)
         yield "the mean of two readings a subject (sigma lower by the root of 2)", "noise", noise
+    if scenario.noise is None and problem.squares and any(isinstance(noise, Guessed) for noise in problem.noises):
+        noise = tuple(Noise("gaussian", x.scale) if isinstance(x, Guessed) else x for x in problem.noises)
+        yield "a sigma that is known, such as earlier readings give (surefoot pilot)", "noise", noise
     if problem.shape == "monotonic":
         steep = steepest(problem, scenario)
         arms = tuple(replace(x, lipschitz=max(k, 0.5 * x.lipschitz)) for x, k in zip(problem.arms, steep, strict=True))

@@ -88,10 +88,10 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object and nothing 
 
 def resolvable(problem: Problem) -> None:
     """Refuse a problem that nothing can resolve, and say what may keep it from ending."""
-    from .theory.resolvable import doubts, refuse
+    from .theory.resolvable import dear, doubts, refuse
 
     refuse(problem)
-    for line in doubts(problem):
+    for line in (*doubts(problem), *dear(problem)):
         print(f"note: {line}", file=sys.stderr)
 
 

@@ -14,9 +14,13 @@ smaller steps, and in the linear shape pulls at any dose tell the slope, and so 
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
+from ..noise import Bounded
 from ..problem import Arm, Problem, SurefootError
+
+MANY = 20  # readings for a step, from which on they are said to be many
 
 
 def doubts(problem: Problem) -> list[str]:
@@ -32,6 +36,22 @@ def doubts(problem: Problem) -> list[str]:
                 "nothing can certify it, nor show that it is over the limit"
             )
     return found
+
+
+def dear(problem: Problem) -> list[str]:
+    """What makes every level dear: harm between two ends that are far from the limit. A bet that is fair for every law
+    of mean c on [0, 1] pays at most 1/(1 - c) for a reading of 0, so log(1/delta) takes that many, however clear."""
+    harm = problem.noises[1]
+    if not isinstance(harm, Bounded) or problem.shape != "levels":
+        return []
+    c = (problem.ceiling - harm.low) / (harm.high - harm.low)
+    least = math.ceil(math.log(1 / problem.delta) / -math.log1p(-c)) if 0 < c < 1 else 0
+    said = (
+        f"harm is declared between {harm.low:g} and {harm.high:g}, and limit + slack is {problem.ceiling:g}: a level "
+        f"is certified by no fewer than {least} readings of an arm, however clear they are; ends as near as harm can "
+        f"be, or a sigma where earlier readings give one (gaussian; surefoot pilot), take fewer"
+    )
+    return [said] if least > MANY else []
 
 
 def impossible(problem: Problem) -> list[str]:

@@ -19,7 +19,7 @@ from ..plan import Plan, to_html
 from ..problem import Problem, SurefootError
 from ..scenario import CURVES, Scenario, load_all
 from ..simulate import simulate as play
-from ..theory.resolvable import doubts, impossible
+from ..theory.resolvable import dear, doubts, impossible
 
 Say = Callable[[float, str], None]
 MOST = 20_000  # trials of a cell
@@ -94,6 +94,7 @@ def remarks(problem: Problem, scenarios: list[Scenario]) -> list[str]:
     """What may keep a study from ending, and what the truths do that is outside of the assumptions."""
     found = [f"This cannot be resolved: {line}." for line in impossible(problem)]
     found += [f"This may never end: {line}." for line in doubts(problem)]
+    found += [f"This is dear: {line}." for line in dear(problem)]
     for one in scenarios:
         found += [f"{one.name}: outside of the assumptions: {line}." for line in one.violations(problem)]
     return found
