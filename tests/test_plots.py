@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot import Characteristics, SurefootError, case, make, simulate
+from surefoot import Arm, Characteristics, Noise, Problem, Study, SurefootError, case, make, simulate
 from surefoot.plots import (
     Bound,
     Pulls,
@@ -20,6 +20,7 @@ from surefoot.plots import (
     story_data,
 )
 from surefoot.simulate import Result
+from surefoot.study.story import story_data as of_study
 
 LINEAR = make("safebai-linear")
 
@@ -141,3 +142,35 @@ def test_one_colour_a_design() -> None:
     assert first["surefoot-linear"][0] == looks(["x", "surefoot-monotonic:growth=0"])[1][0]
     assert first["safeopt"][0] == first["safeopt (lipschitz)"][0] and first["safeopt"] != first["safeopt (lipschitz)"]
     assert len({first[name][0] for name in names}) == 5
+
+
+def test_a_study_is_drawn_by_its_readings_its_levels_and_its_advice(tmp_path: Path) -> None:
+    """Error bars by how readings vary where sigma is a guess; names of levels; the start solid only once it is shown;
+    the recommended dose; and at an end nothing may be given."""
+    arms = tuple(Arm(name, levels=(40, 50, 60)) for name in ("Pd", "Ni"))
+    noise = Noise("gaussian-guess", 15.0), Noise("gaussian-guess", 6.0)
+    problem = Problem(arms, 5.0, "levels", noise, 2.0, 0.2, budget=60)
+    study, rng = Study.create(tmp_path / "x.db", "x", problem, seed=1), np.random.default_rng(1)
+    while runs := study.ask():
+        study.tell_many([
+            {"id": a.id, "effect": a.dose * (2 if a.arm == "Pd" else 1) + rng.normal(0, 2.5),
+             "harm": 0.02 * a.dose + rng.normal(0, 0.5)} for a in runs
+        ])  # fmt: skip
+    told = of_study(study.view)
+    assert told[0].sigma is not None
+    np.testing.assert_allclose(told[0].sigma, (2.5, 0.5), rtol=0.5)
+    assert [arm.advised is not None for arm in told] == [True, False]
+    over_time, doses = story(study), responses(study)
+    assert [t.get_text() for t in over_time.axes[0].get_yticklabels()] == ["40", "50", "60"]
+    assert over_time.axes[0].get_xscale() == "linear"
+    assert {"declared safe, not shown", "shown to be safe", "recommended dose"} <= set(labels(over_time))
+    assert {"might be given next", "recommended dose", "two standard errors"} <= set(labels(doses))
+    assert "may be given" not in labels(doses)
+    shown = [line for line in over_time.axes[0].lines if line.get_label() == "declared safe, not shown"]
+    assert shown and max(shown[0].get_xdata()) < study.status()["readings"]
+
+
+def test_pulls_with_one_number_of_arms(traced: Result) -> None:
+    axis = pulls([traced, simulate(*case("paper-linear", 3), make("surefoot-linear"), 2, progress=False)]).axes[0]
+    at = [float(bars[0].get_xdata()[0]) for bars in axis.containers]
+    assert max(at) > 1.2 * min(at) and axis.get_xlim()[0] < min(at) and max(at) < axis.get_xlim()[1]

@@ -21,6 +21,9 @@ from .simulate import Array, Result
 
 # Okabe and Ito's colours, which the colour-blind can tell apart
 BLUE, ORANGE, GREEN, RED, SKY, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#7F7F7F"
+PURPLE = "#CC79A7"
+LOGARITHMIC = 1000  # subjects, from which on their axis is logarithmic
+CROWD = 40  # dots, from which on they are drawn below the lines: fewer would be hidden, more would hide
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class ArmStory:
     harm: Array | None = None
     curves: tuple[Any, Any] | None = None  # the truth: effect and harm as functions of the dose
     truth: tuple[float, float, float] | None = None  # largest safe dose, dose at limit + slack, value
+    sigma: tuple[float, float] | None = None  # of effects and harms, as they vary within cohorts; None: not kept
+    advised: float | None = None  # the dose that is recommended, of the arm that is
 
 
 def story_data(result: Result, trial: int = 0) -> list[ArmStory]:
@@ -91,19 +96,22 @@ def story(result: Any, path: str | Path | None = None, trial: int = 0) -> Any:
     SurefootError
         If the result has no trace.
     """
-    arms, p, winner = _of(result, trial)
+    arms, p, winner, _ = _of(result, trial)
     word = "pulls of the whole trial" if isinstance(result, Result) else "subjects of the study"
     return draw_story(arms, p, winner, word, path)
 
 
-def _of(result: Any, trial: int) -> tuple[list[ArmStory], Problem, int]:
+def _of(result: Any, trial: int) -> tuple[list[ArmStory], Problem, int, str]:
+    """The arms, the problem, the winner, and what the highest certified dose is called: at an end none is given."""
     if isinstance(result, Result):
-        return story_data(result, trial), result.problem, int(result.winner[trial])
+        return story_data(result, trial), result.problem, int(result.winner[trial]), "might be given next"
     if not hasattr(getattr(result, "view", None), "cohorts"):
         raise SurefootError(f"a picture is of a Result or a Study; got {type(result).__name__}")
     from .study.story import story_data as of_study
 
-    return of_study(result.view), result.view.problem, int(result.view.state.winner[0])
+    view = result.view
+    may = "might be given next" if view.standing in ("ended", "stopped") else "may be given"
+    return of_study(view), view.problem, int(view.state.winner[0]), may
 
 
 def _title(arm: ArmStory, wins: bool) -> str:
@@ -113,7 +121,8 @@ def _title(arm: ArmStory, wins: bool) -> str:
 def draw_story(arms: Sequence[ArmStory], p: Problem, winner: int, word: str, path: Any = None) -> Any:
     bounded = [bool(np.isfinite(arm.lower).any()) for arm in arms]
     rows = 2 if sum(bounded) >= len(arms) / 2 and any(bounded) else 1  # no row of empty panels
-    figure, axes = _panels(rows, arms, sharex=True)
+    same = len({arm.labels for arm in p.arms}) == 1
+    figure, axes = _panels(rows, arms, sharex=True, sharey="row" if same else False)
     for i, arm in enumerate(arms):
         top, (when, dose, n) = axes[0, i], arm.given
         if arm.truth:
@@ -123,22 +132,33 @@ def draw_story(arms: Sequence[ArmStory], p: Problem, winner: int, word: str, pat
         if len(arm.pulls):
             if p.slack:
                 top.step(arm.pulls, arm.certified, where="post", color=ORANGE, lw=1.2, label="may be given")
-            top.step(arm.pulls, arm.safe, where="post", color=BLUE, lw=1.2, **_sure(p.arms[i], arm.safe[-1]))
+            shown = int(np.sum([p.arms[i].safe_is(x) != "shown" for x in arm.safe]))  # it only rises
+            for part in (slice(0, shown + 1), slice(shown, None)):
+                at, safe = arm.pulls[part], arm.safe[part]
+                if len(safe):
+                    safe = np.append(safe[:-1], safe[-2]) if part.start == 0 and 0 < shown < len(arm.safe) else safe
+                    top.step(at, safe, where="post", color=BLUE, lw=1.2, **_sure(p.arms[i], safe[0]))
         if len(when):
-            top.scatter(when, dose, s=8 + 45 * n / n.max(), color=GREY, alpha=0.55, lw=0, label="cohorts given")
+            top.scatter(when, dose, s=8 + 45 * n / n.max(), color="#555555", alpha=0.45, lw=0, label="cohorts given",
+                        zorder=3 if len(when) < CROWD else 1)  # fmt: skip
+        if arm.advised is not None:
+            top.plot([1.0], [arm.advised], "<", color=PURPLE, ms=7, transform=top.get_yaxis_transform(),
+                     clip_on=False, zorder=4, label="recommended dose", lw=0)  # fmt: skip
         if rows == 2:
             _bounds(axes[1, i], arm)
         for axis in axes[:, i]:
             if arm.out:
                 axis.axvline(arm.out[0], color="#333333", lw=1.0, ls=":", label=arm.out[1])
-            counts(axis)
+            counted(axis, max((float(a.pulls[-1]) for a in arms if len(a.pulls)), default=0.0))
+        _levels(top.yaxis, p.arms[i])
         top.set_title(_title(arm, i == winner), fontsize=10)
         axes[-1, i].set_xlabel(word)
     axes[0, 0].set_ylabel("dose")
     if rows == 2:
         axes[1, 0].set_ylabel("value (effect)")
         ends = [x for arm in arms for x in (*arm.lower[-1:], *arm.upper[-1:], *(arm.truth or ())[2:])]
-        _limits(axes[1, 0], ends)
+        for axis in axes[1, :]:
+            _limits(axis, ends)
     return _finish(figure, path)
 
 
@@ -157,7 +177,8 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     """Dose against harm and effect, for each arm, with limit, slack and what is certified: for a dose meeting.
 
     A dot is a dose that was given, its size how many got it. In a study it stands at the mean of their readings, with
-    two standard errors; in a simulation on the true curve.
+    two standard errors: by how the arm's readings vary where nobody knows sigma, else as declared; in a simulation on
+    the true curve.
 
     Parameters
     ----------
@@ -172,8 +193,8 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     -------
     matplotlib.figure.Figure
     """
-    arms, p, winner = _of(result, trial)
-    figure, axes = _panels(2, arms, sharex="col")
+    arms, p, winner, may = _of(result, trial)
+    figure, axes = _panels(2, arms, sharex="col", sharey="row")
     for i, arm in enumerate(arms):
         top, low = axes[:, i]
         start, most = p.starts[i], float(p.largest[i])
@@ -185,11 +206,17 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
         for axis, k, key in ((top, 1, "harm"), (low, 0, "effect")):
             if arm.curves:
                 axis.plot(grid, arm.curves[k](grid), color=GREY, lw=1.2, label="truth")
-            _dots(axis, arm, k, getattr(arm, key), p.noises[k])
+            noise = p.noises[k]
+            if arm.sigma and not (noise.binary or noise.counts):
+                noise = Noise("gaussian", arm.sigma[k])
+            _dots(axis, arm, k, getattr(arm, key), noise)
+            if arm.advised is not None:
+                axis.plot([arm.advised], [0.0], "^", color=PURPLE, ms=7, transform=axis.get_xaxis_transform(),
+                          clip_on=False, zorder=4, label="recommended dose", lw=0)  # fmt: skip
             if len(arm.safe) and not (arm.out and arm.out[1] == "stopped"):  # its start looks unsafe: no dose is known
                 axis.axvline(arm.safe[-1], color=BLUE, lw=1.2, **_sure(p.arms[i], arm.safe[-1]))
                 if p.slack:
-                    axis.axvline(arm.certified[-1], color=ORANGE, lw=1.2, ls="--", label="may be given")
+                    axis.axvline(arm.certified[-1], color=ORANGE, lw=1.2, ls="--", label=may)
                 if arm.unsafe < end:
                     axis.axvline(arm.unsafe, color=RED, lw=1.0, ls=":", label="no safe dose above")
         if len(arm.lower) and np.isfinite(arm.lower[-1]):
@@ -198,9 +225,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
                         label="bounds on the value")  # fmt: skip
         top.set_title(_title(arm, i == winner), fontsize=10)
         low.set_xlabel("dose")
-        labels = p.arms[i].labels
-        if labels:
-            low.set_xticks(range(len(labels)), [str(x) for x in labels])
+        _levels(low.xaxis, p.arms[i])
     axes[0, 0].set_ylabel("harm")
     axes[1, 0].set_ylabel("effect")
     if p.ceiling > 0:  # what is far above is of no interest
@@ -210,6 +235,20 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
             low, high = noise.worst
             axis.set_ylim(*np.clip(axis.get_ylim(), low - 0.03 * (high - low), high + 0.03 * (high - low)))
     return _finish(figure, path)
+
+
+def _levels(axis: Any, arm: Arm) -> None:
+    """Names of levels as ticks, as many as there is room for; of doses a few."""
+    from matplotlib.ticker import MaxNLocator
+
+    if arm.labels is None:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        return
+    names, across = [str(x) for x in arm.labels], axis.axis_name == "x"
+    words = across and any(isinstance(x, str) for x in arm.labels) and sum(map(len, names)) > 24
+    every = 1 if words or not across else -(-sum(len(x) + 1 for x in names) // 36)
+    axis.set_ticks(range(0, len(names), every), names[::every], **({"rotation": 40, "ha": "right"} if words else {}))
+    (axis.axes.set_xlim if across else axis.axes.set_ylim)(-0.4, len(names) - 0.6)
 
 
 def _sure(arm: Arm, safe: float) -> dict[str, str]:
@@ -235,7 +274,8 @@ def _dots(axis: Any, arm: ArmStory, k: int, mean: Array | None, noise: Noise) ->
             y = arm.curves[k](at) if arm.curves else np.zeros_like(at)
     many = many[used]
     if mean is not None:
-        axis.errorbar(at, y, 2 * standard_error(noise, y, many), fmt="none", ecolor=GREY, elinewidth=0.7, alpha=0.6)
+        axis.errorbar(at, y, 2 * standard_error(noise, y, many), fmt="none", ecolor=GREY, elinewidth=0.7, alpha=0.6,
+                      label="two standard errors")  # fmt: skip
     axis.scatter(at, y, s=6 + 60 * many / many.max(), color=BLUE, alpha=0.6, lw=0, label="doses given", zorder=3)
 
 
@@ -261,7 +301,15 @@ def blank_figure(width: float, height: float) -> Any:
 
 def _panels(rows: int, arms: Sequence[ArmStory], **how: Any) -> tuple[Any, Any]:
     figure = blank_figure(max(2.6 * len(arms), 5.2), 1.0 + 1.9 * rows)
-    return figure, figure.subplots(rows, len(arms), sharey="row", squeeze=False, **how)
+    return figure, figure.subplots(rows, len(arms), squeeze=False, **how)
+
+
+def counted(axis: Any, most: float) -> None:
+    """An axis of subjects so far: logarithmic where they are many."""
+    if most < LOGARITHMIC:
+        axis.set_xlim(0, 1.04 * max(most, 1.0))
+    else:
+        counts(axis)
 
 
 def counts(axis: Any, which: str = "x", subs: Sequence[float] = (1.0,)) -> None:

@@ -19,11 +19,11 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .designs.base import BUDGET_SPENT
-from .pictures import BLUE, GREEN, GREY, ORANGE, RED, SKY, blank_figure, counts, responses, story, story_data
+from .pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, blank_figure, counts, responses, story, story_data
 from .problem import SurefootError
 from .simulate import Array, Result
 
-PURPLE, BLACK = "#CC79A7", "#000000"
+BLACK = "#000000"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 MARKERS = "osD^vPX*"
 OURS = dict.fromkeys(("surefoot-linear", "surefoot-monotonic", "surefoot-levels"), BLUE)
@@ -154,10 +154,12 @@ def pulls(
     with mpl.rc_context(SMALL):
         names = [*(line.name for line in lines), *(x.name for x in bounds), "some runs hit their cap"]
         figure = blank_figure(WIDTH, 2.5 + _rows(names))
+        ticks = sorted({int(x) for line in lines for x in line.arms})
         axis, shown = figure.subplots(), []
         seen = looks([line.name for line in lines])
         for k, (line, (colour, marker, dash)) in enumerate(zip(lines, seen, strict=True)):
-            at = line.arms * 1.02 ** (k - (len(lines) - 1) / 2)  # side by side, so that no bar hides another
+            apart = 1.02 if len(ticks) > 1 else 1.3 ** (1 / max(len(lines) - 1, 1))
+            at = line.arms * apart ** (k - (len(lines) - 1) / 2)  # side by side, so that no bar hides another
             low = np.minimum(line.sd, 0.999 * line.mean)
             bars = axis.errorbar(
                 at, line.mean, [low, line.sd], color=colour, marker=marker, ls=dash, ms=3.5, lw=1, elinewidth=0.8,
@@ -171,7 +173,7 @@ def pulls(
             shown += axis.plot(bound.arms, bound.pulls, color=GREY, ls=style, lw=1, label=bound.name)
         if any(np.any(line.capped > 0) for line in lines):
             shown += axis.plot([], [], color=BLACK, lw=0, marker=r"$\uparrow$", label="some runs hit their cap")
-        ticks = sorted({int(x) for line in lines for x in line.arms})
+            axis.margins(y=0.15)  # room for the arrows
         axis.set(xscale="log", xlabel="number of arms", ylabel="pulls to the end of a trial")
         counts(axis, "y", (1.0, 2.0, 5.0))
         axis.set_xticks(ticks, [str(x) for x in ticks])

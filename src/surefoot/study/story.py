@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 
 from ..designs.base import ACTIVE, STANDINGS, join
 from ..pictures import ArmStory
+from .checker import Sums
 from .fold import View
 
 
@@ -19,6 +22,7 @@ def story_data(view: View) -> list[ArmStory]:
     upto = after[: len(closed)]
     states = reduce(join, [*view.before[1 : len(closed)], view.state])  # as trials side by side: one look at all
     known, some, stories = view.design.verdict(states), slice(len(closed)), []
+    advice = view.design.recommendation(view.state, odds=False)
     for arm, name in enumerate(view.problem.names):
         given = [
             (k, dose, n, effect / n, harm / n)
@@ -31,5 +35,14 @@ def story_data(view: View) -> list[ArmStory]:
         out = (float(upto[left[0]]), STANDINGS[int(known.standing[-1, arm])]) if len(left) else None
         low, high, safe, may = (x[some, arm] for x in (known.lower, known.upper, known.safe, known.certified))
         unsafe = float(known.unsafe[-1, arm])
-        stories.append(ArmStory(name, (at[0], at[1], at[2]), upto, low, high, safe, may, unsafe, out, at[3], at[4]))
+        story = ArmStory(name, (at[0], at[1], at[2]), upto, low, high, safe, may, unsafe, out, at[3], at[4])
+        advised = float(advice.dose[0]) if int(advice.arm[0]) == arm and len(at[0]) else None
+        stories.append(replace(story, sigma=_sigma(every, arm), advised=advised))
     return stories
+
+
+def _sigma(every: list[Sums], arm: int) -> tuple[float, float] | None:
+    """Of an arm's effects and harms, by how they vary within cohorts; None where that is not kept, or not known yet."""
+    rows = [x for came in every for (i, _), x in came.items() if i == arm and len(x) > 3 and x[0] > 1]
+    free = sum(n - 1 for n, *_ in rows)
+    return (math.sqrt(sum(x[3] for x in rows) / free), math.sqrt(sum(x[4] for x in rows) / free)) if free else None
