@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot import Arm, Noise, Problem, Scenario
+from surefoot import Arm, Noise, Problem, Scenario, case
 from surefoot.scenario import Linear, Table
 from surefoot.study.checker import Given, Record
-from surefoot.study.watch import READINGS, WATCHES, Watches
+from surefoot.study.watch import READINGS, WATCHES, Watches, looking
 from surefoot.study.watch_bets import Slopes, noise_evidence, one_sided
 from surefoot.testing import failures_allowed
 
@@ -246,3 +246,14 @@ def test_bets_on_slopes_balance_exactly() -> None:
             slopes.add_block(0, 1, dose, n, n * 3.0 * dose / 0.2)
         left, total, _ = slopes.sums[:, 0, 1, 0]
         assert (left >= 0).all() and np.allclose(total, -3.0 * left)
+
+
+def test_only_watches_that_can_fire_are_listed() -> None:
+    """By shape, by whether a sigma is known, by whether an order is."""
+    thall, drug, lines = (case(name)[0] for name in ("levels-thall", "paper-drug", "paper-linear"))
+    assert list(looking(thall, False)) == ["start", "falling", "drift"]  # yes or no: its spread is that of its mean
+    assert list(looking(drug, True)) == ["start", "certified", "falling", "steep", "noise"]
+    assert list(looking(lines, False)) == ["start", "certified", "line", "noise", "drift"]
+    assert looking(thall.but(noise=(Noise("gaussian-guess", 1.0),) * 2), False) == {}
+    half = thall.but(noise=(Noise("gaussian", 1.0), Noise("gaussian-guess", 1.0)))
+    assert list(looking(half, False)) == ["falling", "noise", "drift"]

@@ -20,7 +20,7 @@ from .checker import MANY
 from .fold import View
 from .page import g, page
 from .published import plain
-from .watch import WATCHES, Watches
+from .watch import Watches, looking
 
 FORMAT = 1
 
@@ -341,7 +341,10 @@ def _watches(view: View) -> dict[str, Any]:
     return {
         "level": level,
         "do": view.setup["watch"]["do"],
-        "each": [{"watch": name, "looks_for": about, "level": each[name]} for name, about in WATCHES.items()],
+        "each": [
+            {"watch": name, "looks_for": about, "level": each[name]}
+            for name, about in looking(view.problem, bool(view.setup.get("blocks"))).items()
+        ],
         "fired": [
             {"watch": w, "arm": view.problem.names[arm], "reading": reading} for w, arm, reading in sorted(view.fired)
         ],

@@ -95,6 +95,7 @@ def page(c: Mapping[str, Any]) -> str:
     sub += f" · delta {p['delta']:g} · " + (f"at most {p['budget']:,} subjects" if p["budget"] < MOST else "no budget")
     word = "Concluded" if done["winner"] else "Ended undecided" if done["final"] else f"Not ended: {done['standing']}"
     seen = f"Watched at a joint level of {watches['level']:g} ({', '.join(w['watch'] for w in watches['each'])})"
+    seen = seen if watches["each"] else "No watch can speak here, since each rests on a sigma that is known"
     embedded = json.dumps(c).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{e(title)}: certificate</title><style>{STYLE}</style></head><body>

@@ -63,6 +63,19 @@ WATCHES = {
 }
 
 
+def looking(problem: Problem, blocks: bool) -> dict[str, str]:
+    """The watches that can fire: those of the shape, on readings with a sigma that is known; for their scatter also
+    without ends, which bound it by themselves; for drift not on blocks, which do not say who came first."""
+    known = [noise.known and noise.subgaussian for noise in problem.noises]
+    scatter = any(k and noise.worst is None for k, noise in zip(known, problem.noises, strict=True))
+    can = {
+        "start": known[1], "certified": known[1] and problem.shape != "levels",
+        "falling": any(known) and problem.shape != "linear", "steep": known[1] and problem.shape == "monotonic",
+        "line": any(known) and problem.shape == "linear", "noise": scatter, "drift": any(known) and not blocks,
+    }  # fmt: skip
+    return {name: about for name, about in WATCHES.items() if can[name]}
+
+
 Key = tuple[str, int, int, int]  # of a test of the shape: watch, reading, the band that a split is above, sign
 
 
