@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import surefoot
-from surefoot import CASES, DESIGNS, Noise, case, simulate
+from surefoot import CASES, DESIGNS, Noise, Problem, case, simulate
 from surefoot.cli import main
 from surefoot.designs import default
 
@@ -188,6 +188,8 @@ def test_a_new_file_a_schema_and_a_key(run: Any, tmp_path: Path) -> None:
         made = run("new", str(file), "--shape", shape, "--limit", limit, "--harm", harm, "--force")
         assert "Wrote" in made.out and "outside" not in run("simulate", str(file), "--trials", "1", "--budget", "9").out
     assert "cannot write" in run("new", str(tmp_path / "no" / "new.toml")).err
+    run("new", str(file), "--shape", "levels", "--harm", "guess:0.6", "--limit", "5", "--force")
+    assert Problem.load(file).noises[1] == Noise("gaussian-guess", 0.6)
     assert "--instance is for the random families" in run("simulate", str(file), "--instance", "1").err
     assert "arms" in run("schema").json["properties"]
     public = run("key", "new", str(key), "--json").json["public"]

@@ -86,7 +86,7 @@ def test_extras_are_quoted_for_every_shell() -> None:
         assert not bare, f"{path}: {bare}"
 
 
-@pytest.mark.parametrize("name", [n for n in surefoot.__all__ if n.islower() or n[1:].islower()] + ["Study"])
+@pytest.mark.parametrize("name", [n for n in surefoot.__all__ if n.islower() or n[1:].islower()])
 def test_every_public_name_says_what_it_is(name: str) -> None:
     it = getattr(surefoot, name)
     text = it.__doc__ or ""
@@ -107,7 +107,7 @@ def test_examples_of_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     tried = 0
-    for name in (*surefoot.__all__, "Study"):
+    for name in surefoot.__all__:
         it = getattr(surefoot, name)
         for test in finder.find(it, name, globs={}, module=importlib.import_module("surefoot")):
             out = io.StringIO()

@@ -77,6 +77,8 @@ def test_a_policy_is_an_option_of_its_design() -> None:
     design = make("surefoot-monotonic", policy="slow", pause="3")
     assert getattr(design, "policy", None) == Slow(pause=3) and design.label == "slow:pause=3"
     assert make(design.name, **design.options) == design
+    assert "leaves the choice to it" in design.meanings["growth"] and "leaves" not in design.meanings.get("pause", "")
+    assert "leaves the choice" not in make("surefoot-monotonic").meanings["growth"]
     assert find("slow:pause=3") == ("surefoot-monotonic", {"policy": "slow", "pause": "3"})
     assert make("slow", pause=3) == design
     with pytest.raises(SurefootError, match="did you mean 'slow'"):

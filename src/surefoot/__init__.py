@@ -1,5 +1,6 @@
 """Surefoot: which of several options is best at its highest safe level, found without stepping over the limit."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import CASES, case
@@ -36,6 +37,8 @@ __all__ = [
     "register",
     "simulate",
 ]
+if find_spec("sqlalchemy"):  # what a study needs
+    __all__ += ["Study"]
 
 
 def __getattr__(name: str) -> Any:

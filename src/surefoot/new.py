@@ -16,8 +16,8 @@ QUESTIONS: dict[str, tuple[str, str]] = {  # what is asked, and what is taken if
     "limit": ("Harm must stay at or below", "0.3"),
     "slack": ("How far above that may a pull go", "0.2"),
     "delta": ("Error probability, for a wrong arm or an unsafe pull together", "0.05"),
-    "effect": ("The effect reading: its standard deviation, or yes-no", "0.4"),
-    "harm": ("The harm reading: its standard deviation, or yes-no", "yes-no"),
+    "effect": ("The effect reading: its standard deviation, a guess of it (guess:0.4), or yes-no", "0.4"),
+    "harm": ("The harm reading: its standard deviation, a guess of it (guess:0.4), or yes-no", "yes-no"),
     "start": ("A dose known to be safe, in every arm", "0.05"),
     "max": ("The largest dose", "3.0"),
     "lipschitz": ("By how much harm rises at most, for one unit of dose", "1.0"),
@@ -63,7 +63,12 @@ def _key(key: str, value: str, table: Mapping[str, Any]) -> list[str]:
 
 
 def _noise(answer: str) -> str:
-    return '{ kind = "bernoulli" }' if answer.strip() == "yes-no" else f'{{ kind = "gaussian", sigma = {answer} }}'
+    if answer.strip() == "yes-no":
+        return '{ kind = "bernoulli" }'
+    guess, colon, sigma = answer.partition(":")
+    if colon and guess.strip() == "guess":
+        return f'{{ kind = "gaussian-guess", guess = {sigma.strip()} }}'
+    return f'{{ kind = "gaussian", sigma = {answer} }}'
 
 
 def _word(text: str) -> str:

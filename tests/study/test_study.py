@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot import Noise, Study, SurefootError, make
+from surefoot import Arm, Noise, Problem, Study, SurefootError, case, make
 from surefoot.designs import DESIGNS
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.study.checker import THEOREMS, Given
@@ -572,3 +572,31 @@ def test_the_view_is_a_fold(study: Study) -> None:
     for view in (one, two):
         np.testing.assert_array_equal(view.state.lower, study.view.state.lower)
         assert (view.seq, view.hash, view.subjects) == (study.view.seq, study.view.hash, study.view.subjects)
+
+
+def test_a_site_that_nobody_reserved_for_is_told_so_and_a_desk_is_just_empty(tmp_path: Path) -> None:
+    study = Study.create(tmp_path / "x.db", "x", case("paper-linear", 2)[0], actor="me")
+    study.assign(2, "bench 1")
+    for call in (study.ask, study.awaiting):
+        with pytest.raises(SurefootError, match="nobody has reserved as 'bench1'; known: 'bench 1'"):
+            call(site="bench1")
+    assert (
+        len(study.ask(site="bench 1")) == 2 and study.desk("bench 2").open() == study.desk("bench 2").awaiting() == []
+    )
+
+
+def test_a_notebook_shows_where_it_stands(tmp_path: Path) -> None:
+    """A study, its verdict and its certificate in words, not in arrays."""
+    arms = tuple(Arm(name, levels=(40, 50)) for name in ("A<b>", "B"))
+    asked = Problem(arms, 0.3, "levels", Noise("bernoulli"), 0.2, 0.1, budget=6)
+    study = Study.create(tmp_path / "x.db", "x", asked, actor="me")
+    shown = study._repr_html_()
+    assert "<b>x</b>: running, 0 of 6 readings, surefoot-levels" in shown and "if it had to end now: Best sup" in shown
+    while runs := study.ask():
+        study.tell_many([{"id": a.id, "effect": 1, "harm": 0} for a in runs])
+    assert "budget-spent, 6 of 6 readings" in study._repr_html_() and "A<b>" not in study._repr_html_()
+    assert repr(study.verdict()) == "<Verdict: budget-spent, 2 arms>"
+    assert "largest safe dose 40 to 50" in study.verdict()._repr_html_()
+    certificate = study.certificate()
+    assert repr(certificate).startswith("<Certificate of 'x': ") and len(repr(certificate)) < 900
+    assert certificate._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')

@@ -18,6 +18,7 @@ on from twice. The arrays may come from any array-API namespace (NumPy, PyTorch,
 
 from __future__ import annotations
 
+import html
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -26,7 +27,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from ..arrays import Array, array_namespace, device, like, pick, replace
-from ..checks import between
+from ..checks import between, html_table
 from ..problem import Problem, Shape, SurefootError
 from ..registry import meanings, no_shadows
 from .recommend import Estimates, Recommendation, chances, supported, worth
@@ -139,6 +140,18 @@ class Verdict:
     effect_lower: Array = None  # bounds on the effect at the safe dose, where the design has them
     effect_upper: Array = None
     certified: Array = None  # the largest dose that may be given now: certified for limit + slack, where there is one
+
+    def __repr__(self) -> str:
+        ends, count = self.endings(), [(name, self.endings().count(name)) for name in ENDINGS]
+        said = ", ".join(f"{n} {name}" for name, n in count if n)
+        return f"<{type(self).__name__}: {ends[0] if len(ends) == 1 else said}, {len(self.problem.arms)} arms>"
+
+    def _repr_html_(self) -> str:
+        if len(self.pulls) > 1:
+            return f"<p>{html.escape(repr(self))}</p>"
+        return f"<p>{self.endings()[0]}</p>" + html_table(
+            {name: self.reason(arm) for arm, name in enumerate(self.problem.names)}
+        )
 
     @property
     def guess(self) -> Array:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass
+from inspect import get_annotations
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..arrays import Array, array_namespace, device, like, replace
@@ -168,7 +169,14 @@ class Composed(Design[E]):
 
     @property
     def meanings(self) -> dict[str, str]:
-        return meanings(type(self)) | meanings(type(self.policy))
+        kind, found = type(self.policy), meanings(type(self)) | meanings(type(self.policy))
+        if "policy" in self.options and is_dataclass(kind):
+            base, own = kind.__mro__[1].__name__, get_annotations(kind)
+            for key in (f.name for f in fields(kind) if f.name not in own):
+                found[key] = (
+                    f"{found.get(key, '')} (of {base}: used where {kind.__name__} leaves the choice to it)".strip()
+                )
+        return found
 
     @property
     def usual(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,12 @@ class Certificate:
 
     def to_html(self) -> str:
         return page(self.content)
+
+    def __repr__(self) -> str:
+        return f"<Certificate of {self.content['study']!r}: {self.content['concluded']['words']}>"
+
+    def _repr_html_(self) -> str:  # in a frame: the page has a style of its own
+        return f'<iframe srcdoc="{escape(self.to_html())}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
 def _content(view: View) -> dict[str, Any]:

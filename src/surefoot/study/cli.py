@@ -99,9 +99,6 @@ def ask(
     if reserve is not None:
         found = it.assign(reserve, str(site))
     else:
-        sites = it.look(lambda view: sorted(set(view.reserved.values())))
-        if site is not None and site not in sites:
-            raise SurefootError(f"nobody has reserved as {site!r}; known: {', '.join(map(repr, sites)) or 'none yet'}")
         found = it.awaiting(site=site) if awaiting else it.ask(limit, site=site)
     view, by = it.view, it.look(held)
     note = None if found else "no effect is due" if awaiting else it.look(lambda view: idle(view, site))

@@ -28,11 +28,11 @@ class Desk:
 
     def open(self) -> list[dict[str, Any]]:
         """Those that are reserved for this site and have no reading yet."""
-        return self._brief(lambda: self._study.ask(site=self.site))
+        return self._brief(lambda: self._study.ask(site=self.site) if self._known() else self._study.ask(1)[:0])
 
     def awaiting(self) -> list[dict[str, Any]]:
         """Those of this site whose effect is due."""
-        return self._brief(lambda: self._study.awaiting(site=self.site))
+        return self._brief(lambda: self._study.awaiting(site=self.site) if self._known() else [])
 
     def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> str | None:
         self.check(id)
@@ -47,6 +47,10 @@ class Desk:
         wrong = self._study.look(lambda view: [id for id in ids if view.reserved.get(view.subject(id)) != self.site])
         if wrong:
             raise SurefootError(f"{wrong[0]} is not reserved for {self.site}")
+
+    def _known(self) -> bool:
+        """Whether anything was ever reserved for this site."""
+        return self._study.look(lambda view: self.site in view.reserved.values())
 
     def _brief(self, find: Callable[[], list[Assignment]]) -> list[dict[str, Any]]:
         try:

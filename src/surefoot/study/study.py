@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from html import escape
 from io import TextIOBase
 from pathlib import Path
 from typing import Any, Literal
@@ -56,8 +57,13 @@ class Study(Live):
         return f"<Study {self.name!r}: {ending}, {readings}, {self.view.design.label}>"
 
     def _repr_html_(self) -> str:
-        verdict = self.verdict()
-        return html_table({name: verdict.reason(arm) for arm, name in enumerate(self.view.problem.names)})
+        found = self.status()
+        upto = f" of {found['budget']:,}" if found["budget"] else ""
+        over = found["standing"] in ("ended", "stopped")
+        said = f"{found['ending' if over else 'standing']}, {found['readings']:,}{upto} readings, {found['design']}"
+        lines = [f"<b>{escape(self.name)}</b>: {said}", *map(escape, found["reasons"])]
+        lines.append(escape(f"{'at its end' if over else 'if it had to end now'}: {found['recommendation']}"))
+        return "".join(f"<p>{x}</p>" for x in lines) + html_table({arm["arm"]: arm["why"] for arm in found["arms"]})
 
     @classmethod
     def create(
@@ -140,12 +146,12 @@ class Study(Live):
                     f"that is chosen when a study is created"
                 )
             check_running(self._view)
-            return assignments(self._view, limit, site)
+            return assignments(self._view, limit, _site(self._view, site))
 
     def awaiting(self, *, site: str | None = None) -> list[Assignment]:
         """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
-            view = self.view
+            view, site = self.view, _site(self.view, site)
             return [a for a in awaiting(view) if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
@@ -405,6 +411,14 @@ class Study(Live):
 
 
 _reason = reason  # methods have an argument of that name
+
+
+def _site(view: View, site: str | None) -> str | None:
+    """A site that somebody has reserved for: a name with a slip of the pen would look like one that has no work."""
+    known = sorted(set(view.reserved.values()))
+    if site is not None and site not in known:
+        raise SurefootError(f"nobody has reserved as {site!r}; known: {', '.join(map(repr, known)) or 'none yet'}")
+    return site
 
 
 def _list(ids: Any) -> list[str]:
