@@ -6,7 +6,6 @@ No theorem speaks of these numbers. Evidence looks there first, to save work; a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..arrays import Array, Chosen, array_namespace, device, like, pick, where_least
 from ..problem import Problem
@@ -122,15 +121,14 @@ class Pair:
         value, where the cap shows nothing, and nearer to the rival's, where it is the cone that shows little.
         """
         xp, found = array_namespace(t), self.at(t)
-        _, _, _, _, rival_caps, leader_caps = found
+        *_, rival_caps, leader_caps = found
         for caps in (leader_caps, ~leader_caps):
             new = self.at(xp.clip(self.least(t, rival_caps, caps), low, high))
-            better = new[3] < found[3]
-            found = tuple(xp.where(better, x, y) for x, y in zip(new, found, strict=True))
-        return found[:3]
+            found = tuple(xp.where(new[3] < found[3], x, y) for x, y in zip(new, found, strict=True))
+        return found[0], found[1], found[2]
 
     def at(self, t: Array) -> tuple[Array, ...]:
-        """A bar, the two there, the evidence, and whose cap it is that counts."""
+        """A bar, how far the leader is ahead there and the rival behind, twice the evidence, whose caps these are."""
         xp, rival, leader, less = array_namespace(t), self.rival, self.leader, t - self.shift
         zero, root = xp.zeros_like(t), xp.sqrt(1 + t**2) if self.independent else 1 + t
         cone, cap = (t * rival.mu - rival.theta) / root, t * rival.cap - rival.theta
