@@ -120,11 +120,11 @@ class Pair:
         The leader shows the lesser of cone and cap, so that the evidence may be least at two places: near the leader's
         value, where the cap shows nothing, and nearer to the rival's, where it is the cone that shows little.
         """
-        xp, found = array_namespace(t), self.at(t)
-        *_, rival_caps, leader_caps = found
+        xp, (*found, rival_caps, leader_caps) = array_namespace(t), self.at(t)
         for caps in (leader_caps, ~leader_caps):
-            new = self.at(xp.clip(self.least(t, rival_caps, caps), low, high))
-            found = tuple(xp.where(new[3] < found[3], x, y) for x, y in zip(new, found, strict=True))
+            new = self.at(xp.clip(self.least(t, rival_caps, caps), low, high))[:4]
+            better = new[3] < found[3]
+            found = [xp.where(better, x, y) for x, y in zip(new, found, strict=True)]
         return found[0], found[1], found[2]
 
     def at(self, t: Array) -> tuple[Array, ...]:
