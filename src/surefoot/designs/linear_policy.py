@@ -44,7 +44,7 @@ class LinearPolicy(Policy[LinearState]):
 
     growth: float = 0.015
     cohort: int = 1
-    first: int = 2
+    first: int = 5
 
     def __post_init__(self) -> None:
         number("growth", self.growth, least=0)
