@@ -91,17 +91,20 @@ def remember(
 ) -> tuple[Array, Guess]:
     """The memory with these pulls, and what follows of the arms that came; of the others what was known before."""
     xp, n = array_namespace(known), floats(outcome.n)
-    new = came.rows(xp.stack([n, n * cohort.dose, outcome.effect, outcome.harm], axis=-1))
-    old, at, dose, arms = came.rows(known), came.rows(place), came.rows(cohort.dose), of_arms(p, known, came.index)
-    rise = came.rows(before.rise)
+    # one arm alone comes twice: its sums would be added in another order than those of many, and a trial would depend
+    # on who else is in memory
+    two = came if came.count > 1 else Chosen.at(xp.repeat(came.index, 2), came.shape)
+    new = two.rows(xp.stack([n, n * cohort.dose, outcome.effect, outcome.harm], axis=-1))
+    old, at, dose, arms = two.rows(known), two.rows(place), two.rows(cohort.dose), of_arms(p, known, two.index)
+    rise = two.rows(before.rise)
     now, found = [], []
     for part in blocks(dose):
         these = Arms(*(x[..., part] for x in arms))
         now.append(keep(p, old[part, ...], new[part, :], dose[part], these))
         found.append(estimate(p, last(now[-1]), last(at[part, :]), last(rise[part, :]), these))
     fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
-    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])) for x, parts in fields))
-    return came.put(known, xp.concat(now)), guess
+    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])[: came.count, ...]) for x, parts in fields))
+    return came.put(known, xp.concat(now)[: came.count, ...]), guess
 
 
 def guess(p: Problem, known: Array, place: Array) -> Guess:
