@@ -210,8 +210,8 @@ def crosses(p: Problem, doses: Doses, arms: Arms) -> tuple[Array, Array]:
     over, some = (doses.mean[1, ...] - p.limit) * n, xp.maximum(n, 1.0)
     upto, count = sums_upto(over), sums_upto(some)
     since, rest = upto[-1, :] - upto + over, count[-1, :] - count + some
-    below, above = -since / xp.sqrt(rest), upto / xp.sqrt(count)
-    far = p.noises[1].scale * math.sqrt(ODD)
+    below, above = -since / (rest * surely(rest, count)), upto / (count * surely(count, count))
+    far = p.noises[1].scale
     lowest, highest = which_row((below > far) & doses.used), which_row((above > far) & doses.used, earliest=True)
     low = xp.where(lowest > 0, row(doses.dose, xp.maximum(lowest - 1, 0)), arms.start)
     high = xp.where(highest > 0, row(doses.dose, xp.maximum(highest - 1, 0)), arms.largest)
@@ -233,9 +233,15 @@ def within(p: Problem, doses: Doses, dose: Array, value: Array) -> Array:
         many, far = (upto - count + n, total - here - effect) if sign < 0 else (count - upto, total - here)
         none = floats(many < 1) * 1e300
         many = xp.maximum(many, 1.0)
-        far = far + sigma * xp.sqrt(ODD * (many + FEW))
-        ends.append(sign * xp.min(far / many + none, axis=0))
+        ends.append(sign * xp.min(far / many + sigma * surely(many, count) + none, axis=0))
     return xp.where(ends[0] < ends[1], clip(value, *ends), value)
+
+
+def surely(many: Array, upto: Array) -> Array:
+    """Sigmas by which the mean of so many pulls may be off, of all that were made: the fewer they are, the more others
+    like them might have been the oddest."""
+    xp = array_namespace(many)
+    return xp.sqrt((ODD + 2 * xp.log(xp.maximum(upto[-1, :], 1.0) / many)) * (1 + FEW / many) / many)
 
 
 class Seen(NamedTuple):
