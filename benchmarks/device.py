@@ -62,7 +62,7 @@ def rates(options: argparse.Namespace) -> None:
             began = time.perf_counter()
             simulate(problem, truth, design, trials, 1, **how)
             took = time.perf_counter() - began
-            say(f"{name:20} {options.workers} processes at {width:,}: {trials / took:,.0f} trials/s, their start included")
+            say(f"{name:20} {options.workers} processes at {width:,} {trials / took:12,.0f} trials/s with their start")
 
 
 def agree(options: argparse.Namespace) -> None:

@@ -306,6 +306,23 @@ def test_what_is_remembered_stays_in_order(pulls: list[tuple[float, int]], arm: 
             np.testing.assert_allclose(mine.sum(axis=0), total)
 
 
+def test_an_arm_is_estimated_alike_alone_and_among_others() -> None:
+    """To the last digit: no trial depends on who else is in memory."""
+    (problem, _), rng = two(), np.random.default_rng(7)
+    known = np.zeros((1, 2, DOSES, 4))
+    now, (alone, both) = (
+        guess(problem, known, np.zeros((1, 2, 3))),
+        (Chosen(np.array([[True, x]])) for x in (False, True)),
+    )
+    for _ in range(60):
+        place, dose, n = rng.random((1, 2, 3)), rng.random((1, 2)), rng.integers(1, 50, (1, 2))
+        outcome = Outcome(n, n * rng.random((1, 2)), n * rng.random((1, 2)))
+        one, (known, now) = (remember(problem, known, place, x, Cohort(dose, n), outcome, now) for x in (alone, both))
+        np.testing.assert_array_equal(one[0][:, 0], known[:, 0])
+        for x, y in zip(vars(one[1]).values(), vars(now).values(), strict=True):
+            np.testing.assert_array_equal(x[:, 0], y[:, 0])
+
+
 ODD_ONES = [  # dose, pulls, harm, effect; of arms 7 and 3 of random-monotonic 126, in trials that had no end
     ((0.0739, 10, 0.12, 0.002), (0.4261, 1, -0.23, -0.006), (0.4965, 42_000_000, 0.4045, 0.0088)),
     ((0.3707, 8_700_000, 0.286, 0.0082), (0.4491, 1, 0.89, 0.0225), (0.4825, 1, 0.7, 0.0182)),

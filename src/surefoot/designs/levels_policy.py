@@ -143,8 +143,8 @@ def tells(noise: Noise, mean: Array, bound: Array, above: bool) -> Array:
 class LevelsPolicy(Policy[LevelsState]):
     """The policy of Surefoot-Levels.
 
-    first: pulls of the first cohorts at a new level, and the least of any cohort: with thousands of users a day,
-        thousands
+    first: pulls of the first cohorts at a new level, and the least of any cohort (4 at least where sigma is a guess):
+        with thousands of users a day, thousands
     growth: a later cohort has this share of all pulls so far (of many arms, of the pulls of three); larger is fewer
         decisions and more pulls
     margin: a bet is placed on what a reading is expected to show by more than so many standard errors, and harm above
