@@ -87,7 +87,7 @@ def test_the_estimated_probability_is_there_for_every_shape(name: str) -> None:
 
 
 def test_no_probability_is_said_while_a_rival_climbs() -> None:
-    """A declared slope that is steep keeps arms low. Another than Pd, the best, seems to be worth most where it was given;
+    """A steep declared slope keeps arms low. Another than Pd, the best, seems to be worth most where it was given; and
     Pd has not come to its limit."""
     arms = tuple(Arm(name, 40.0, 120.0, lipschitz=3.0) for name in ("Pd", "Ni", "Cu", "Fe"))
     noise = Noise("gaussian", 3.0), Noise("gaussian", 0.6)
@@ -101,7 +101,7 @@ def test_no_probability_is_said_while_a_rival_climbs() -> None:
     wrong = found.arm != truth.truth(problem).best
     assert wrong.any() and np.all(found.climbing[wrong, 0]) and np.all(np.isnan(found.chance[wrong]))
     said = found.words(problem, trial=int(np.argmax(wrong)))
-    assert said.split(". ")[-1].startswith("No probability that it is the best: Pd ")
+    assert said.split(". ")[-1].startswith("No probability that it is the best: Pd")
 
 
 def ended(design: Any, problem: Any, truth: Any, trials: int, seed: int) -> tuple[Any, Any]:
