@@ -127,7 +127,7 @@ def test_of_a_large_cohort_the_table_says_where_the_decision_turns() -> None:
     cohort = design.ask(state)
     for harms, level in ((last, 1), (begin, 0)):
         came = np.where(np.arange(cohort.n.shape[1]) == 0, float(harms), 0.0)[None]
-        after, asked, _ = until_given(
+        _, asked, _ = until_given(
             problem, design, design.tell(state, cohort, Outcome(cohort.n, np.floor(cohort.n / 2), came)), 0
         )
         assert asked.dose[0, 0] == level

@@ -169,8 +169,8 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
     refuse(problem)
     found = Advice(problem, scenario, doubts(problem), trials=trials)
     asked, problem = problem, problem.but(budget=Problem.budget)
-    if asked.budget < Problem.budget:
-        found = replace(found, bought=Bought(asked.budget, apart(asked)))
+    if asked.most:
+        found = replace(found, bought=Bought(asked.most, apart(asked)))
     if scenario is None:
         return found
     if (unclear := no_single_best(problem, scenario.truth(problem))) and not problem.tolerance:

@@ -35,7 +35,7 @@ def decision_table(p: Problem, design: Design, arm: int = 0) -> list[list[str]]:
         state, cohort, paths = take(state, here), take(cohort, here), [paths[i] for i in here]
         step = partial(_step, p, design, state, cohort, arm)
         if number == 1 and len(harms) > MOST:
-            harms = np.array(turns(harms.tolist(), lambda some, step=step: step(np.array(some))[2]))
+            harms = turns(harms, lambda some: step(some)[2])  # noqa: B023  (it is done with here)
         if not len(here) or len(here) * len(harms) > MOST:
             break
         given, (state, cohort, _), then = step(harms)
@@ -55,16 +55,16 @@ def _step(
     return given, after, [what_next(p, after[0], given, *after[1:], arm, k) for k in range(len(given.n))]
 
 
-def turns(counts: Sequence[float], then: Callable[[list[float]], list[Any]]) -> list[float]:
+def turns(counts: Array, then: Callable[[Array], Sequence[Any]]) -> Array:
     """Of counts in rising order the ends, and both sides of wherever the decision turns: some are looked at, and then
     it is halved between those that differ."""
     some = sorted({*range(0, len(counts), max(len(counts) // FIRST, 1)), len(counts) - 1})
     seen = dict[int, Any]()
     while some:
-        seen |= zip(some, then([counts[k] for k in some]), strict=True)
+        seen |= zip(some, then(counts[some]), strict=True)
         some = [(a + b) // 2 for a, b in pairwise(sorted(seen)) if b - a > 1 and seen[a] != seen[b]]
     edges = {k for a, b in pairwise(sorted(seen)) if seen[a] != seen[b] for k in (a, b)}
-    return [counts[k] for k in sorted({0, *edges, len(counts) - 1})]
+    return counts[sorted({0, *edges, len(counts) - 1})]
 
 
 def _merged(rows: list[tuple[str, Path, str]]) -> list[list[str]]:

@@ -60,8 +60,7 @@ def preview(
                 grids[r] = sorted({min(max(round(x * n), 0), most) / n for x in grids[r]})
         look = partial(_table, view, given, arm, base)
         if problem.noises[1].binary and n > FEW and harm is None:  # all of them, as far as they make a difference
-            counts = [k / n for k in range(n + 1)]
-            grids[1] = turns(counts, partial(_leads, look, grids[0]))
+            grids[1] = turns(np.arange(n + 1) / n, partial(_leads, look, grids[0])).tolist()
         rows += look(*grids)
     return rows
 
@@ -101,9 +100,9 @@ def _table(
     return rows
 
 
-def _leads(look: Callable[..., list[dict[str, Any]]], effects: list[float], harms: list[float]) -> list[Any]:
+def _leads(look: Callable[..., list[dict[str, Any]]], effects: list[float], harms: Any) -> list[Any]:
     """What each harm leads to, whatever the effect."""
-    then = [_then(row) for row in look(effects, harms)]
+    then = [_then(row) for row in look(effects, harms.tolist())]
     return [then[k : k + len(effects)] for k in range(0, len(then), len(effects))]
 
 
