@@ -61,7 +61,7 @@ def create(
     warn: Annotated[bool, typer.Option("--warn", help="Assumption watches warn instead of pausing.")] = False,
     watch_level: Annotated[float, typer.Option(help="How often the watches together may be wrong.")] = 0.01,
     plausible: Annotated[list[str] | None, typer.Option(metavar="READING=LOW:HIGH", help="Outside, confirm.")] = None,
-    anyone: Annotated[bool, typer.Option("--anyone-lifts", help="A watch's pause is lifted by anybody.")] = False,
+    anyone: Annotated[bool, typer.Option("--anyone-lifts", help="Who told a reading may lift its alarm, too.")] = False,
     blocks: Annotated[bool, typer.Option("--blocks", help="Tell n and sums, an arm at a time.")] = False,
     pipeline: Annotated[int, typer.Option(help="So many cohorts at once, while effects are awaited.")] = 1,
     actor: Actor = None, as_json: Json = False,
@@ -203,7 +203,7 @@ def tell(
 @app.command()
 @writes
 def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False) -> None:
-    """A subject dropped out before any reading."""
+    """A subject dropped out before any reading, or a block is lost. For good: what is only late can be waited for."""
     it = opened(db, study, actor)
     it.void(id, reason)
     done(it, as_json, f"{id} is void")

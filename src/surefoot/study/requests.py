@@ -30,7 +30,7 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     if data.get("arm", name := view.problem.names[given.arm(subject)]) not in (name, None):
         raise SurefootError(f"{id} is of the arm {name!r}; got {data['arm']!r}")
     if subject in view.gone:
-        raise SurefootError(f"{id} was voided: its place is not open to readings any more")
+        raise SurefootError(f"{id} was voided, which is for good: its place is not open to readings any more")
     if given.blocks and view.reading(subject).get("n", new.get("n")) is None:
         raise SurefootError(f"{id} is a block: tell n, how many subjects it has, with their sums")
     if not new.keys() & {"effect", "harm"}:
@@ -195,8 +195,8 @@ def resumed(view: View, voids: Any, who: str, actors: set[str]) -> dict[str, Any
     others = sorted(actor for actor in actors if skeleton(actor) != skeleton(who))
     if view.lifts_own_alarm(who) and others:
         raise SurefootError(
-            f"a reading that {who} told made a watch pause the study: another actor lifts that ({', '.join(others)}; "
-            f"on the command line --actor says who it is)"
+            f"a reading that {who} told made a watch pause the study: another actor lifts that ({', '.join(others)}): "
+            "who that is says --actor, in Python actor="
         )
     if voids is None:
         return {}

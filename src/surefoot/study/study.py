@@ -240,7 +240,7 @@ class Study(Live):
                 add("returned", data, reason(why))
 
     def void(self, id: str, reason: str, *, actor: str | None = None) -> None:
-        """A subject dropped out before any reading."""
+        """A subject dropped out before any reading, or a block is lost. It is for good: no reading is taken then."""
         with self._writing(actor) as add:
             add("voided", requests.voided(self._view, id), _reason(reason))
 
