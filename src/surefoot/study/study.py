@@ -252,11 +252,12 @@ class Study(Live):
         concluded anew. `confirm`: it is true although it is outside of the plausible range. Returns, in words, that an
         ending does not hold any more."""
         known_keys("what is told", block, BLOCK)
-        with self._writing(actor) as add:
-            was = self._view.concluded
-            new = {"id": id, "effect": effect, "harm": harm, "dose": dose, **block}
-            add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
-        return self.look(lambda view: requests.undone(view, was))
+        with self._lock:
+            with self._writing(actor) as add:
+                was = self._view.concluded
+                new = {"id": id, "effect": effect, "harm": harm, "dose": dose, **block}
+                add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
+            return requests.undone(self._view, was)
 
     def pause(self, reason: str, *, actor: str | None = None) -> None:
         """Give out no assignments until `resume`. Readings of what was given before can still be told."""
