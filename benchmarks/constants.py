@@ -42,6 +42,7 @@ TRIED: dict[str, dict[str, Sequence[Any]]] = {  # small letters are options of t
         "CLOSE": (0.3, 2.0),
         "HASTE": (0.0, 2.0, 6.0),
         "growth": (0.01, 0.03, 0.06),
+        "first": (1, 3, 5),
         "CONTRAST": (Mixture(0.5, 1.6, 5, 5, 1, 0.1, 0.15), Mixture(0.7, 1.6, 5, 5, 1, 0.1, 0.05)),
         "TOGETHER": (Mixture(1.2, 1.5, 3, 2, 1), Mixture(2.0, 1.5, 6, 2, 1)),
     },

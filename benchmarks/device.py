@@ -4,6 +4,7 @@
     agree   failures and means on every scenario of the catalogue, against NumPy, in standard errors
 
 Options: --device cuda --trials 20000 --seconds 20 --widths 4096,65536 --designs NAME,... --scenarios NAME,...
+    --workers 8: also so many processes on the device, at the smallest width (start nvidia-cuda-mps-control -d before)
 Needs NumPy, PyTorch and array-api-compat alone: a borrowed machine may have no more.
 """
 
@@ -54,6 +55,14 @@ def rates(options: argparse.Namespace) -> None:
                 f"{name:20} {where:18} {trials / took:12,.0f} trials/s ({trials:,} in {took:.1f} s; "
                 f"pulls {result.sums.mean:,.1f} ± {result.sums.sd / math.sqrt(trials):.1f})"
             )
+        if options.workers > 1:
+            width = min(w for _, w in wide if w)
+            trials = options.workers * 8 * width  # a job of each
+            how: dict[str, Any] = {"device": options.device, "width": width, "keep": False, "workers": options.workers}
+            began = time.perf_counter()
+            simulate(problem, truth, design, trials, 1, **how)
+            took = time.perf_counter() - began
+            say(f"{name:20} {options.workers} processes at {width:,} {trials / took:12,.0f} trials/s with their start")
 
 
 def agree(options: argparse.Namespace) -> None:
@@ -100,6 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--cpu-trials", type=int, default=20_000, dest="cpu_trials")
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--widths", type=lambda text: [int(x) for x in text.split(",")])
     parser.add_argument("--designs", type=names)
     parser.add_argument("--scenarios", type=names)

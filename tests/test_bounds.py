@@ -19,6 +19,7 @@ from surefoot.bounds import (
     RAISED,
     SHORTFALL,
     Mixture,
+    added,
     binary_bet,
     log_mixture,
     log_tilt,
@@ -403,6 +404,17 @@ def test_control_a_tilt_chosen_afterwards_does_not_cover(alpha: float) -> None:
     seen = np.clip(total / n, 1e-9, 1 - 1e-9)
     ratio = total * np.log(seen / 0.3) + (n - total) * np.log((1 - seen) / 0.7)
     assert ever((seen > 0.3) & (ratio >= math.log(1 / alpha))) > failures_allowed(2000, alpha, tests=100)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2,), (1, 2), (5, 1), (3, 1, 50), (0,)])
+def test_mixtures_are_added_in_one_order(shape: tuple[int, ...]) -> None:
+    """What a sum is, to the last digit, does not depend on what is summed beside it."""
+    x = np.random.default_rng(3).random((14, *shape)) * 10.0 ** np.arange(14).reshape(-1, *[1] * len(shape))
+    for y in (x, x.transpose(0, *range(x.ndim - 1, 0, -1))):
+        expected = y[0]
+        for row in y[1:]:
+            expected = expected + row
+        np.testing.assert_array_equal(added(y), expected)
 
 
 def test_tilts_are_monotone_in_the_level() -> None:

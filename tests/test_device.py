@@ -110,8 +110,8 @@ def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(SurefootError, match=r"needs PyTorch.*surefoot\[torch\]"):
         simulate(*case("paper-linear", 3), make("safebai-linear"), 4, device="cuda")
-    with pytest.raises(SurefootError, match="one process"):
-        simulate(*case("paper-linear", 3), make("safebai-linear"), 4, device="cuda", workers=2)
+    with pytest.raises(SurefootError, match="of this machine: leave out the cluster"):
+        simulate(*case("paper-linear", 3), make("safebai-linear"), 4, device="cuda", cluster="tcp://127.0.0.1:1")
 
 
 def test_torch_where_there_is_one() -> None:
@@ -119,6 +119,7 @@ def test_torch_where_there_is_one() -> None:
     with pytest.raises(SurefootError, match="cannot use device 'cuda:9'"):
         Device("cuda:9")
     problem, scenario = case("paper-linear", 3)
-    results = [simulate(problem, scenario, make("safebai-linear"), 500, 1, device=d) for d in (None, "cpu", "cpu")]
+    ways: list[dict[str, Any]] = [{}, {"device": "cpu"}, {"device": "cpu", "workers": 2}]
+    results = [simulate(problem, scenario, make("safebai-linear"), 500, 1, **way) for way in ways]
     np.testing.assert_array_equal(results[1].pulls, results[2].pulls)  # the same seed, device and width
     assert abs(results[0].pulls.mean() - results[1].pulls.mean()) < 6 * results[0].pulls.std() * (2 / 500) ** 0.5

@@ -74,7 +74,10 @@ def columns(mixture: Mixture, ndim: int) -> tuple[Any, Any]:
 
 
 def added(x: Array) -> Array:
-    """The sum over the first axis, one after another: in the same order whatever the shape of the rest."""
+    """The sum over the first axis, one after another: in the same order whatever the shape of the rest. NumPy adds so
+    by itself, and many times faster, but for single numbers."""
+    if isinstance(x, np.ndarray) and x.size > x.shape[0]:
+        return np.add.reduce(x, axis=0)
     return reduce(add, (x[i, ...] for i in range(x.shape[0])))
 
 

@@ -319,6 +319,14 @@ def saturated_all(d: int) -> Made:
     return _linear(_falling(1.0, 0.7, d), 0.5, max=1.0 + np.zeros(d))
 
 
+@_case("nearly-saturated", 3)
+def nearly_saturated(d: int) -> Made:
+    """The best arm's largest dose is safe, but only just, and effects are known far better than harms: that its value
+    is above a rival's rests on its harm until the dose is certified, and on the rival's harm from then on."""
+    noise = Noise("gaussian", 0.001), Noise("gaussian", 0.2)
+    return _linear(_falling(1.0, 0.97, d), _first(0.95, 1.0, d), start=0.15, max=_first(1.0, 2.7, d), noise=noise)
+
+
 @_case("start-at-limit")
 def start_at_limit(d: int) -> Made:
     """The best arm's start dose is its largest safe one: any step up is a step over the line."""

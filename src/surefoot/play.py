@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, device, floats, like, replace
+from .arrays import Array, array_namespace, device, dot, floats, like, replace
 from .designs.base import ALL_STOPPED, RUNNING, Cohort, Design, Outcome, State, join, repeat, take
 from .device import Device, numpy
 from .noise import Bernoulli, Gaussian, Rademacher
@@ -269,8 +269,8 @@ class Table:
     def count(self, cohort: Cohort, harm: Array) -> None:
         """Pulls by dose range, and those above the limit."""
         xp, p, b = array_namespace(harm), self.job.problem, self.batch
-        beyond = [xp.where(cohort.dose >= edge, cohort.n, 0) for edge in self.edges]
-        self.counts = self.counts + xp.stack([xp.sum(n, axis=0) for n in (cohort.n, *beyond)])
+        beyond = [dot(cohort.n, xp.astype(cohort.dose >= edge, cohort.n.dtype)) for edge in self.edges]
+        self.counts = self.counts + xp.stack([xp.sum(cohort.n, axis=0), *beyond])
         above = (harm > p.limit + hair(p.limit)) & (cohort.n > 0)
         if bool(xp.any(above)):
             over = xp.where(above, cohort.n, 0)

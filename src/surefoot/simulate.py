@@ -153,8 +153,8 @@ def simulate_all(
 ) -> list[Result]:
     """All runs, jobs of all of them side by side. With a `sink`, columns go there, in order, and are not held."""
     store = Store(Path(out)) if isinstance(out, (str, Path)) else out
-    if any(run.device for run in runs) and (workers != 1 or cluster):
-        raise SurefootError("a device is used by one process: leave out workers and cluster")
+    if any(run.device for run in runs) and cluster:
+        raise SurefootError("a device is of this machine: leave out the cluster, or the device")
     if bound := [run.design.label for run in runs if run.device and not run.design.portable]:
         raise SurefootError(f"{bound[0]} works with NumPy alone, on a CPU: leave out the device, or the design")
     going = [Going(run, store, sink) for run in runs]

@@ -258,6 +258,18 @@ def test_the_bracket() -> None:
     np.testing.assert_array_equal(levels.unsafe, 0.3)
 
 
+@pytest.mark.parametrize("tolerance", [None, 0.01])
+def test_who_led_longest_is_refuted_too(tolerance: float | None) -> None:
+    """An arm that was bet on most while it seemed the best, and is not: another leads since, with smaller bets."""
+    state = told(start(tolerance=tolerance), 0.1, 1000, [0.4, 0.2, 0.4], 0.05, harm=0.1, above=[1.0, NONE, NONE])
+    assert np.all(state.standing == 0)
+    stakes: dict[str, Any] = {"harm": [0.45, 0.15, 0.15], "below": [1.0, 1.0, NONE], "above": [NONE, NONE, 0.5]}
+    state = told(state, [0.4, 0.2, 0.2], 1000, [0.3, 0.1, 0.9], [0.5, 0.1, 0.1], **stakes)
+    assert np.argmax(state.total[0, :, ABOVE][:, 0]) == 0
+    np.testing.assert_array_equal(state.standing, [[2, 2, 0]])
+    assert (state.winner, state.ending, state.out_by[0, 0]) == (2, 1, 2)
+
+
 def test_there_is_room_for_any_number_of_doses() -> None:
     """And it does not matter in which order they came."""
     doses = np.random.default_rng(1).permutation(np.linspace(0.0, 0.19, 3 * MORE))

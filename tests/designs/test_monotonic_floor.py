@@ -68,8 +68,8 @@ def test_visits_are_where_the_rule_says() -> None:
             size = np.where(told.leads[0], cohort.stakes[0, :, 4], cohort.stakes[0, :, 3])
             assert np.all(size[on] > 0)  # there it is bet on
         # what is sure is true: harm is the dose, the second arm leads
-        sure = bounds(state.problem, used(state), cohort.dose)
-        assert np.all((sure.calm <= cohort.dose) & (cohort.dose <= sure.harsh))
+        sure = bounds(state.problem, used(state), cohort.dose[..., None])
+        assert np.all((sure.calm[..., 0] <= cohort.dose) & (cohort.dose <= sure.harsh[..., 0]))
         assert told.gap.max() == 0 or np.argmax(told.leads[0]) == 1
         seen.append(k)
     assert seen == list(range(len(seen)))
@@ -104,5 +104,5 @@ def test_visits_forget_an_early_error() -> None:
     visits[:, :, 1, 3] = 4_000.0  # a harm of 10 at the dose 0.2
     for count, harm in ((2, 10.0), (8, 0.2)):
         known = used(replace(state, floor=replace(state.floor, seen=visits, count=np.array([count]))))
-        found = bounds(state.problem, known, np.full((1, 3), 0.3))
+        found = bounds(state.problem, known, np.full((1, 3, 1), 0.3))
         assert np.all((found.calm < harm) & (found.calm > harm - 0.1))

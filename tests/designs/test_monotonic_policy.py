@@ -1,5 +1,6 @@
 """Surefoot-Monotonic as it comes: the evidence of Theorem 2 and our own policy on it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.arrays import Chosen
 from surefoot.designs.base import STOPPED, Cohort, Outcome
-from surefoot.designs.monotonic_estimates import CROSS, DOSES, by_dose, crosses, guess, of_arms, remember
-from surefoot.designs.monotonic_policy import MOST, RISK, MonotonicPolicy, shown
+from surefoot.designs.monotonic_estimates import CROSS, DOSES, LOW, by_dose, crosses, guess, of_arms, remember
+from surefoot.designs.monotonic_policy import MOST, RISK, Memory, MonotonicPolicy, shown
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
 from surefoot.simulate import Result
@@ -256,16 +257,33 @@ def test_many_pulls_outvote_a_few_odd_ones() -> None:
     """Where harm reaches the limit, for all that is known. Arms of trials that had no end: 24 early pulls at -1 read a
     harm far over the limit, half a million at 0.48 one far under it; and the other way round."""
     problem, _ = case("harmless")
-    known = np.zeros((3, DOSES, 4))
+    odd = problem.limit - 4 * problem.noises[1].scale / 5**0.5  # of some thousands of fives one is
+    known = np.zeros((4, DOSES, 4))
     for k, pulls in enumerate(
-        [((-1.0, 24, 0.8), (0.48, 500_000, 0.05)), ((-0.2, 500_000, 0.9), (0.1, 24, 0.0)), ((0.0, 10, 0.3),)]
-    ):
+        [
+            ((-1.0, 24, 0.8), (0.48, 500_000, 0.05)), ((-0.2, 500_000, 0.9), (0.1, 24, 0.0)), ((0.0, 10, 0.3),),
+            (*((-2 + 0.01 * j, 1, problem.limit) for j in range(22)), (0.0, 850_000, problem.limit), (0.2, 5, odd)),
+        ]
+    ):  # fmt: skip
         for j, (dose, n, harm) in enumerate(pulls):
             known[k, j] = n, n * dose, 0.0, n * harm
-    arms = of_arms(problem, known, np.arange(3))._replace(start=np.full(3, -3.0), largest=np.full(3, 1.0))
+    arms = of_arms(problem, known, np.zeros(4, int))._replace(start=np.full(4, -3.0), largest=np.full(4, 1.0))
     low, high = crosses(problem, by_dose(problem, np.moveaxis(known, 0, -1)), arms)
-    np.testing.assert_array_equal(low, [0.48, -3.0, -3.0])
-    np.testing.assert_array_equal(high, [1.0, -0.2, 1.0])
+    np.testing.assert_array_equal(low, [0.48, -3.0, -3.0, -3.0])
+    np.testing.assert_array_equal(high, [1.0, -0.2, 1.0, 1.0])
+
+
+def test_a_leader_goes_away_from_where_it_tells_nothing() -> None:
+    """Its place is one where its effect is below the rival's, however it came to be."""
+    problem, scenario = two(0.1, 1.0)
+    state = next(s for s, *_ in play(DESIGN, problem, scenario, trials=1) if int(s.rounds[0]) == 40)
+    policy, place = MonotonicPolicy(), state.memory.place.copy()
+    leader = int(policy.leader(state)[0])
+    place[0, leader, LOW] = 0.0
+    state = replace(state, memory=Memory(state.memory.known, place, guess(problem, state.memory.known, place)))
+    now = policy.now(state)
+    assert now.moves[0, leader] and not np.any(now.moves[0] & now.rival[0]) and not np.any(now.climbs[0])
+    assert policy.choose(state, np.zeros((1, 0))).n[0, leader] > 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -286,6 +304,23 @@ def test_what_is_remembered_stays_in_order(pulls: list[tuple[float, int]], arm: 
         assert np.all(np.diff(mine[used, 1] / mine[used, 0]) >= -1e-12)
         if not np.all(was[0, arm, :, 0] > 0):
             np.testing.assert_allclose(mine.sum(axis=0), total)
+
+
+def test_an_arm_is_estimated_alike_alone_and_among_others() -> None:
+    """To the last digit: no trial depends on who else is in memory."""
+    (problem, _), rng = two(), np.random.default_rng(7)
+    known = np.zeros((1, 2, DOSES, 4))
+    now, (alone, both) = (
+        guess(problem, known, np.zeros((1, 2, 3))),
+        (Chosen(np.array([[True, x]])) for x in (False, True)),
+    )
+    for _ in range(60):
+        place, dose, n = rng.random((1, 2, 3)), rng.random((1, 2)), rng.integers(1, 50, (1, 2))
+        outcome = Outcome(n, n * rng.random((1, 2)), n * rng.random((1, 2)))
+        one, (known, now) = (remember(problem, known, place, x, Cohort(dose, n), outcome, now) for x in (alone, both))
+        np.testing.assert_array_equal(one[0][:, 0], known[:, 0])
+        for x, y in zip(vars(one[1]).values(), vars(now).values(), strict=True):
+            np.testing.assert_array_equal(x[:, 0], y[:, 0])
 
 
 ODD_ONES = [  # dose, pulls, harm, effect; of arms 7 and 3 of random-monotonic 126, in trials that had no end

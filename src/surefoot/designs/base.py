@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from ..arrays import Array, array_namespace, device, like, pick, replace
+from ..arrays import Array, Chosen, array_namespace, device, like, pick, replace
 from ..checks import between
 from ..problem import Problem, Shape, SurefootError
 from ..registry import meanings, no_shadows
@@ -239,14 +239,8 @@ def _namespace(batch: Any) -> Any:
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
     """`new` in the trials where `rows` is true, `old` in the others; an array that has grown is taken from `new`."""
-    xp = array_namespace(rows)
-
-    def chosen(x: Array, y: Array) -> Array:
-        if x is y or x.shape != y.shape:
-            return x
-        return xp.where(xp.reshape(rows, (-1,) + (1,) * (x.ndim - 1)), x, y)
-
-    return _map(chosen, new, old)
+    others = Chosen(~rows)
+    return _map(lambda x, y: x if x is y or x.shape != y.shape else others.put(x, others.rows(y)), new, old)
 
 
 def _map(change: Any, *batches: Batch) -> Batch:

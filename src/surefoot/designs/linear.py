@@ -34,7 +34,7 @@ class SafeBAILinear(Staged[StageState]):
 
     name: ClassVar[str] = "safebai-linear"
     shape: ClassVar[Shape] = "linear"
-    chunk: ClassVar[int] = 8192  # it ends after a few rounds: what a round costs by itself matters most
+    chunk: ClassVar[int] = 4096  # it ends after a few rounds: what a round costs by itself matters most
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", number_or("unit", self.unit, "auto"))

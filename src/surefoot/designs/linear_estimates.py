@@ -6,7 +6,6 @@ No theorem speaks of these numbers. Evidence looks there first, to save work; a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..arrays import Array, Chosen, array_namespace, device, like, pick, where_least
 from ..problem import Problem
@@ -52,7 +51,7 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     one, other = line(index), line(row * d + xp.take(leader, row))
     low = xp.where(one.v > 1e-12, flat(value, index), 0.0) / unit
     first = 0.5 * (low + high) if before is None else xp.clip(flat(before.bar, index) / unit, low, high)
-    bar, ahead, behind = weakest(p, one, other, (low, first, high), shift / unit)
+    bar, ahead, behind = Pair(one, other, shift / unit, p.signals == "independent").weakest(low, first, high)
     evidence = 0.5 * (ahead**2 * other.v + behind**2 * one.v)
     ahead, behind, evidence = (rivals.spread(x, 0.0) for x in (ahead, behind, evidence))
     return Look(leader, value, rivals.put(value, bar * unit), ahead, behind, evidence, scale)
@@ -104,40 +103,53 @@ class Line:
     v: Array
 
 
-def weakest(p: Problem, rival: Line, leader: Line, places: Any, shift: Array) -> tuple[Array, Array, Array]:
-    """Where between the values of a rival and of the leader the evidence against the rival is nearly least, and by how
-    much for each unit of dose the leader is ahead there, and the rival behind. The leader is compared with what is
-    lower by `shift`. `places` are the two values, and between them where to begin: at best, where it was least before.
+@dataclass(frozen=True)
+class Pair:
+    """A rival and the leader. The leader is compared with what is lower by `shift`."""
 
-    With branches fixed the evidence is (A - 2Bt + Ct^2) / norm(t)^2 / 2 for cones, least at a root of a quadratic; caps
-    are weighted to the same form. Two steps come close from anywhere.
-    """
-    (low, t, high), independent = places, p.signals == "independent"
-    xp = array_namespace(t)
-    zero = xp.zeros_like(t)
-    found, least = (t, zero, zero), zero + xp.inf
-    for _ in range(2):
-        norm = 1 + t**2 if independent else (1 + t) ** 2
-        root, less = xp.sqrt(norm) if independent else 1 + t, t - shift
+    rival: Line
+    leader: Line
+    shift: Array
+    independent: bool
+
+    def weakest(self, low: Array, t: Array, high: Array) -> tuple[Array, Array, Array]:
+        """Where between the values of the two the evidence against the rival is nearly least, and by how much for each
+        unit of dose the leader is ahead there, and the rival behind; from a `t` between them, at best where it was
+        least before.
+
+        The leader shows the lesser of cone and cap, so that the evidence may be least at two places: near the leader's
+        value, where the cap shows nothing, and nearer to the rival's, where it is the cone that shows little.
+        """
+        xp, (*found, rival_caps, leader_caps) = array_namespace(t), self.at(t)
+        for caps in (leader_caps, ~leader_caps):
+            new = self.at(xp.clip(self.least(t, rival_caps, caps), low, high))[:4]
+            better = new[3] < found[3]
+            found = [xp.where(better, x, y) for x, y in zip(new, found, strict=True)]
+        return found[0], found[1], found[2]
+
+    def at(self, t: Array) -> tuple[Array, ...]:
+        """A bar, how far the leader is ahead there and the rival behind, twice the evidence, whose caps these are."""
+        xp, rival, leader, less = array_namespace(t), self.rival, self.leader, t - self.shift
+        zero, root = xp.zeros_like(t), xp.sqrt(1 + t**2) if self.independent else 1 + t
         cone, cap = (t * rival.mu - rival.theta) / root, t * rival.cap - rival.theta
-        rival_caps = cap > cone
-        behind = xp.maximum(xp.maximum(cone, cap), zero)
+        rival_caps, behind = cap > cone, xp.maximum(xp.maximum(cone, cap), zero)
         cone, cap = (leader.theta - less * leader.mu) / root, leader.theta - less * leader.cap
         leader_caps = cap < cone
-        ahead = xp.maximum(xp.minimum(cone, cap), zero)
-        total = behind**2 * rival.v + ahead**2 * leader.v
-        better = total < least
-        found = tuple(xp.where(better, new, old) for new, old in zip((t, ahead, behind), found, strict=True))
-        least = xp.minimum(total, least)
+        ahead = xp.maximum(xp.where(leader_caps, cap, cone), zero)
+        return t, ahead, behind, behind**2 * rival.v + ahead**2 * leader.v, rival_caps, leader_caps
+
+    def least(self, t: Array, rival_caps: Array, leader_caps: Array) -> Array:
+        """Where the evidence would be least by these caps or cones alone. For cones it is
+        (A - 2Bt + Ct^2) / norm(t)^2 / 2, least at a root of a quadratic; caps are weighted to the same form."""
+        xp = array_namespace(t)
+        zero = xp.zeros_like(t)
+        norm = 1 + t**2 if self.independent else (1 + t) ** 2
         A = B = C = zero
-        for line, caps, more in ((rival, rival_caps, 0.0), (leader, leader_caps, shift)):
+        for line, caps, more in ((self.rival, rival_caps, 0.0), (self.leader, leader_caps, self.shift)):
             slope, weight = xp.where(caps, line.cap, line.mu), xp.where(caps, line.v * norm, line.v)
             theta = line.theta + more * slope
             A, B, C = A + weight * theta**2, B + weight * theta * slope, C + weight * slope**2
-        if independent:
-            half = 0.5 * (C - A)
-            above, below = B, xp.sqrt(half**2 + B**2) + half
-        else:
-            above, below = A + B, B + C
-        t = xp.clip(above / xp.maximum(below, zero + 1e-300), low, high)
-    return found[0], found[1], found[2]
+        if not self.independent:
+            return (A + B) / xp.maximum(B + C, zero + 1e-300)
+        half = 0.5 * (C - A)
+        return B / xp.maximum(xp.sqrt(half**2 + B**2) + half, zero + 1e-300)

@@ -14,7 +14,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..arrays import Array, Chosen, along, array_namespace, blocks, clip, device, first, floats, last, like
+import numpy as np
+
+from ..arrays import Array, Chosen, along, array_namespace, blocks, clip, device, dot, first, floats, last, like
 from ..problem import Problem
 from .base import Cohort, Outcome
 from .recommend import Estimates
@@ -30,6 +32,7 @@ NEAR = 1.0  # pulls are near where harm can change by less than what is left to 
 DOSES, TOGETHER = 24, 0.02  # so many doses are remembered apart, and only if harm may differ by this part of the slack
 LOCAL, LINE = 0.1, 0.3  # parts of the slack: where pulls are at a place, and a line is at least so wide
 TINY = 1e-300  # what is known of nothing
+LOWER = np.tril(np.ones((DOSES, DOSES)))
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
 
 
@@ -43,7 +46,7 @@ class Guess:
     effect_error: Array
     rise: Array  # slope of the harm
     gain: Array  # slope of the effect
-    count: Array  # pulls near
+    count: Array  # pulls near the first two places
     crossing: Array  # the dose where harm reaches the limit, at most the largest
     value: Array  # the effect there, or at the level below
 
@@ -71,9 +74,12 @@ class Arms(NamedTuple):
 
 class Doses(NamedTuple):
     """What was read of some arms, (DOSES, arms), at rising doses: how many pulls, their mean dose, the means of both
-    readings, (2, DOSES, arms), effect first, and the variances of these means. Without pulls any dose, and infinite."""
+    readings, (2, DOSES, arms), effect first, and the variances of these means. Without pulls any dose, and infinite.
+    `used`: whether there are any; `all`: of all doses, (arms,)."""
 
     n: Array
+    used: Array
+    all: Array
     dose: Array
     mean: Array
     var: Array
@@ -91,17 +97,19 @@ def remember(
 ) -> tuple[Array, Guess]:
     """The memory with these pulls, and what follows of the arms that came; of the others what was known before."""
     xp, n = array_namespace(known), floats(outcome.n)
-    new = came.rows(xp.stack([n, n * cohort.dose, outcome.effect, outcome.harm], axis=-1))
-    old, at, dose, arms = came.rows(known), came.rows(place), came.rows(cohort.dose), of_arms(p, known, came.index)
-    rise = came.rows(before.rise)
+    # one arm alone comes twice: its sums would be added in another order than those of many, and a trial would depend
+    # on who else is in memory
+    these = came if came.count > 1 else Chosen.at(xp.repeat(came.index, 2), came.shape)
+    new = these.rows(xp.stack([n, n * cohort.dose, outcome.effect, outcome.harm], axis=-1))
+    at, dose, rise, arms = (*map(these.rows, (place, cohort.dose, before.rise)), of_arms(p, known, these.index))
     now, found = [], []
     for part in blocks(dose):
-        these = Arms(*(x[..., part] for x in arms))
-        now.append(keep(p, old[part, ...], new[part, :], dose[part], these))
-        found.append(estimate(p, last(now[-1]), last(at[part, :]), last(rise[part, :]), these))
+        some, old = Arms(*(x[..., part] for x in arms)), Chosen.at(these.index[part], came.shape).rows(known)
+        now.append(keep(p, old, new[part, :], dose[part], some))
+        found.append(estimate(p, last(now[-1]), last(at[part, :]), last(rise[part, :]), some))
     fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
-    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])) for x, parts in fields))
-    return came.put(known, xp.concat(now)), guess
+    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])[: came.count, ...]) for x, parts in fields))
+    return came.put(known, xp.concat(now)[: came.count, ...]), guess
 
 
 def guess(p: Problem, known: Array, place: Array) -> Guess:
@@ -158,7 +166,12 @@ def estimate(p: Problem, known: Array, at: Array, rise: Array, arms: Arms) -> tu
     # than half the way to where it cannot be. Each is from a level where there are any: all between two is made up
     low, high = crosses(p, doses, arms)
     here, on_levels = arms.level(at[CROSS, :]), arms.levels.shape[0] > 0
-    found = [at_place(p, doses, at[which, :], rise[which, :], arms) for which in (HIGH, LOW)]
+    found, near = [], []
+    for which in (HIGH, LOW):
+        seen = seen_from(p, doses, at[which, :], rise[which, :], arms)
+        found.append(lines(p, seen, doses, arms))
+        left = NEAR * xp.maximum(p.ceiling - found[-1][0][1, :], 0.25 * (p.ceiling - p.limit))
+        near.append(dot(doses.n, xp.exp(seen.away * (-arms.lipschitz / left))))
 
     def step(place: Array) -> Array:
         mean, _, slope = lines(p, seen_from(p, doses, place, rise[CROSS, :], arms), doses, arms, slice(1, 2))
@@ -166,8 +179,8 @@ def estimate(p: Problem, known: Array, at: Array, rise: Array, arms: Arms) -> tu
 
     one = arms.level(clip(step(here), low, high))
     known_at = here if on_levels else one
-    found.append(at_place(p, doses, known_at, rise[CROSS, :], arms))
-    mean, _, slope, _ = found[CROSS]
+    mean, error, slope = lines(p, seen_from(p, doses, known_at, rise[CROSS, :], arms), doses, arms)
+    found.append((mean, error, slope))
     two = step(one) if on_levels else crossing(p, one, mean[1, :], slope[1, :], arms)
     turns = (one - here) * (two - one) < 0
     there = two + xp.where(turns, 0.5 * (one - two), 0.0)
@@ -177,17 +190,16 @@ def estimate(p: Problem, known: Array, at: Array, rise: Array, arms: Arms) -> tu
     there = xp.where(there > high, 0.5 * (one + high), xp.where(there < low, 0.5 * (one + low), there))
     last_one = arms.level(there)
     value = within(p, doses, last_one, mean[0, :] + slope[0, :] * (last_one - known_at))
-    mean, error, slope, count = (xp.stack(x) for x in zip(*found, strict=True))
-    both = (x[:, reading, :] for x in (mean, error, slope) for reading in (1, 0))
-    return *both, count, there, value
+    both = (xp.stack([x[reading, :] for x in of]) for of in zip(*found, strict=True) for reading in (1, 0))
+    return *both, xp.stack(near), there, value
 
 
 def by_dose(p: Problem, known: Array) -> Doses:
     xp, n = array_namespace(known), known[:, 0, :]
-    some, (sy, sz) = xp.maximum(n, 1.0), (noise.scale for noise in p.noises)
-    once = xp.where(n > 0, 1 / some, xp.inf)
+    some, used, (sy, sz) = xp.maximum(n, 1.0), n > 0, (noise.scale for noise in p.noises)
+    once = xp.where(used, 1 / some, xp.inf)
     mean = xp.stack([known[:, 2, :] / some, known[:, 3, :] / some])
-    return Doses(n, known[:, 1, :] / some, mean, xp.stack([sy**2 * once, sz**2 * once]))
+    return Doses(n, used, xp.sum(n, axis=0), known[:, 1, :] / some, mean, xp.stack([sy**2 * once, sz**2 * once]))
 
 
 def crosses(p: Problem, doses: Doses, arms: Arms) -> tuple[Array, Array]:
@@ -198,9 +210,9 @@ def crosses(p: Problem, doses: Doses, arms: Arms) -> tuple[Array, Array]:
     over, some = (doses.mean[1, ...] - p.limit) * n, xp.maximum(n, 1.0)
     upto, count = sums_upto(over), sums_upto(some)
     since, rest = upto[-1, :] - upto + over, count[-1, :] - count + some
-    below, above = -since / xp.sqrt(rest), upto / xp.sqrt(count)
-    far = p.noises[1].scale * math.sqrt(ODD)
-    lowest, highest = which_row((below > far) & (n > 0)), which_row((above > far) & (n > 0), earliest=True)
+    below, above = -since / (rest * surely(rest, count)), upto / (count * surely(count, count))
+    far = p.noises[1].scale
+    lowest, highest = which_row((below > far) & doses.used), which_row((above > far) & doses.used, earliest=True)
     low = xp.where(lowest > 0, row(doses.dose, xp.maximum(lowest - 1, 0)), arms.start)
     high = xp.where(highest > 0, row(doses.dose, xp.maximum(highest - 1, 0)), arms.largest)
     low, high = xp.maximum(low, arms.start), xp.minimum(high, arms.largest)
@@ -215,22 +227,29 @@ def within(p: Problem, doses: Doses, dose: Array, value: Array) -> Array:
     effect = doses.mean[0, ...] * n
     count, total = sums_upto(n), sums_upto(effect)
     ends = []
-    for side, sign in (((doses.dose <= dose) & (n > 0), -1.0), ((doses.dose < dose) & (n > 0), 1.0)):
-        last_one = xp.sum(xp.astype(side, xp.int64), axis=0) - 1
-        upto, here = (xp.where(last_one >= 0, row(x, xp.maximum(last_one, 0)), 0.0) for x in (count, total))
-        many, far = (upto - count + n, here - total + effect) if sign < 0 else (count - upto, total - here)
+    for side, sign in ((doses.dose <= dose, -1.0), (doses.dose < dose, 1.0)):
+        last_one = which_row(side & doses.used)
+        upto, here = (xp.where(last_one > 0, row(x, xp.maximum(last_one - 1, 0)), 0.0) for x in (count, total))
+        many, far = (upto - count + n, total - here - effect) if sign < 0 else (count - upto, total - here)
         none = floats(many < 1) * 1e300
         many = xp.maximum(many, 1.0)
-        far = sign * far + sigma * xp.sqrt(ODD * (many + FEW))
-        ends.append(sign * xp.min(far / many + none, axis=0))
+        ends.append(sign * xp.min(far / many + sigma * surely(many, count) + none, axis=0))
     return xp.where(ends[0] < ends[1], clip(value, *ends), value)
 
 
+def surely(many: Array, upto: Array) -> Array:
+    """Sigmas by which the mean of so many pulls may be off, of all that were made: the fewer they are, the more others
+    like them might have been the oddest."""
+    xp = array_namespace(many)
+    return xp.sqrt((ODD + 2 * xp.log(xp.maximum(upto[-1, :], 1.0) / many)) * (1 + FEW / many) / many)
+
+
 class Seen(NamedTuple):
-    """Doses as seen from a place, (DOSES, arms): at which distance, which are there, and the weights of a line's slope,
-    times their levers."""
+    """Doses as seen from a place, (DOSES, arms): at which distance (with its sign, without, squared), which are there,
+    and the weights of a line's slope, times their levers."""
 
     off: Array
+    away: Array
     square: Array
     local: Array  # 1 where they are, else 0
     far: Array  # the other way round
@@ -243,42 +262,33 @@ class Seen(NamedTuple):
 def seen_from(p: Problem, doses: Doses, at: Array, rise: Array, arms: Arms) -> Seen:
     xp, slack, n = array_namespace(at), p.ceiling - p.limit, doses.n
     off, firm = doses.dose - at, (2 * slack / arms.lipschitz) ** 2
-    square = off * off
-    narrow = (WIDTH * p.noises[1].scale / rise) ** 2 / xp.maximum(xp.sum(n, axis=0), 1.0)
+    away, square = xp.abs(off), off * off
+    narrow = (WIDTH * p.noises[1].scale / rise) ** 2 / xp.maximum(doses.all, 1.0)
     narrow = xp.maximum(narrow, (LINE * slack / arms.lipschitz) ** 2)
     w = n / (1 + square / xp.minimum(firm, narrow))
-    lever = off - xp.sum(w * off, axis=0) / xp.maximum(xp.sum(w, axis=0), 1e-9)
-    local = floats(xp.abs(off) <= LOCAL * slack / arms.lipschitz)
-    few = ODD * (1 + FEW / xp.maximum(xp.sum(local * n, axis=0), 1.0))
+    lever = off - dot(w, off) / xp.maximum(xp.sum(w, axis=0), 1e-9)
+    local = floats(away <= LOCAL * slack / arms.lipschitz)
+    few = ODD * (1 + FEW / xp.maximum(dot(local, n), 1.0))
     w = w * lever
-    return Seen(off, square, local, 1 - local, w, xp.sum(w * lever, axis=0) + firm, firm, few)
-
-
-def at_place(p: Problem, doses: Doses, at: Array, rise: Array, arms: Arms) -> tuple[Array, Array, Array, Array]:
-    """Mean, error and slope of both readings, (2, arms), and how many pulls are near."""
-    xp, slack, K, seen = array_namespace(at), p.ceiling - p.limit, arms.lipschitz, seen_from(p, doses, at, rise, arms)
-    mean, error, slope = lines(p, seen, doses, arms)
-    left = NEAR * xp.maximum(p.ceiling - mean[1, :], 0.25 * slack)
-    count = xp.sum(doses.n * xp.exp(xp.abs(seen.off) * (-K / left)), axis=0)
-    return mean, xp.minimum(error, like(at, [[noise.scale] for noise in p.noises])), slope, count
+    return Seen(off, away, square, local, 1 - local, w, dot(w, lever) + firm, firm, few)
 
 
 def lines(p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice(0, 2)) -> tuple[Array, Array, Array]:
-    """Of these readings: mean at the place, its error (beyond all bounds where nothing is known) and slope, (readings,
-    arms)."""
+    """Of these readings: mean at the place, its error (at most that of one pull) and slope, (readings, arms)."""
     xp, y = array_namespace(seen.off), doses.mean[which, ...]
-    slope = (xp.sum(seen.weight * y, axis=1) + seen.firm * arms.expected[which, :]) / seen.lever
+    slope = (dot(seen.weight, y) + seen.firm * arms.expected[which, :]) / seen.lever
     scales = like(slope, [[noise.scale] for noise in p.noises])[which, :]
     slope = clip(slope, xp.minimum(arms.least[which, :], scales / xp.sqrt(seen.lever)), arms.most[which, :])
     sure = 1 / (doses.var[which, ...] + ((BEND * slope) ** 2)[:, None, :] * seen.square)
     there = (y - slope[:, None, :] * seen.off) * sure
-    own, rest = (xp.maximum(xp.sum(sure * x, axis=1), TINY) for x in (seen.local, seen.far))
-    mine, theirs = xp.sum(there * seen.local, axis=1) / own, xp.sum(there * seen.far, axis=1) / rest
+    own, rest = (xp.maximum(dot(sure, x), TINY) for x in (seen.local, seen.far))
+    mine, theirs = dot(there, seen.local) / own, dot(there, seen.far) / rest
     odd = xp.maximum((mine - theirs) ** 2 - seen.few * (1 / own + 1 / rest), 0.0)
     rest = 1 / (1 / rest + odd)
     total = own + rest
     unknown = like(total, [[0.0], [p.limit - 0.5 * (p.ceiling - p.limit)]])[which, :]
-    return xp.where(total > 1e9 * TINY, (own * mine + rest * theirs) / total, unknown), 1 / xp.sqrt(total), slope
+    mean = xp.where(total > 1e9 * TINY, (own * mine + rest * theirs) / total, unknown)
+    return mean, xp.minimum(1 / xp.sqrt(total), scales), slope
 
 
 def crossing(p: Problem, at: Array, harm: Array, rise: Array, arms: Arms) -> Array:
@@ -288,8 +298,8 @@ def crossing(p: Problem, at: Array, harm: Array, rise: Array, arms: Arms) -> Arr
 
 def sums_upto(x: Array) -> Array:
     """Of each row and all before it. As a product, which is several times faster than a running sum."""
-    xp = array_namespace(x)
-    return xp.tril(xp.ones((DOSES, DOSES), dtype=x.dtype, device=device(x))) @ x
+    many = x.shape[0]
+    return like(x, LOWER[:many, :many]) @ x
 
 
 def row(x: Array, index: Array) -> Array:

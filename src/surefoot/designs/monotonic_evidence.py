@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ..arrays import Array, Chosen, array_namespace, device, like, pick, put, replace, rows
+from ..arrays import Array, Chosen, along, array_namespace, device, like, pick, put, replace, rows
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem
@@ -167,32 +167,35 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         over = p.limit + 1e-9 * max(abs(p.limit), p.noises[1].scale)
         harm_at_start = xp.where(stopped, over, xp.full_like(s.base, -xp.inf))
         live = (s.standing == ACTIVE) & ~stopped
-        leader = xp.argmax(xp.where(live, s.total[..., ABOVE][..., 0], -1.0), axis=1)  # who was bet on most
-        rival = live & news[:, None] & (xp.arange(d, device=device(leader)) != leader[:, None])
-        beaten, level = self.refuted(s, rival, leader, 0.0)
+        leader, other = most_bet_on(s, live)
+        rival = live & news[:, None] & along(live, other)
+        beaten, level = self.refuted(s, rival, other, 0.0)
+        # the one bet on most may be bet on no more: then the next one leads
+        leader = xp.where(pick(beaten, leader)[:, 0], pick(other, leader)[:, 0], leader)
         near = beaten
         if p.tolerance is not None:
-            near = beaten | self.refuted(s, rival & ~beaten, leader, p.tolerance)[0]
+            rest = rival & ~beaten & (xp.arange(d, device=device(leader)) != leader[:, None])
+            near = beaten | self.refuted(s, rest, xp.broadcast_to(leader[:, None], other.shape), p.tolerance)[0]
         return conclude(s, harm_at_start, leader, beaten, near, level, level)
 
-    def refuted(self, s: MonotonicState, which: Array, leader: Array, shift: float) -> tuple[Array, Array]:
-        """Where the bets against "k is the best", or with a `shift` "and better than the leader by more than that",
+    def refuted(self, s: MonotonicState, which: Array, other: Array, shift: float) -> tuple[Array, Array]:
+        """Where the bets against "k is the best", or with a `shift` "and better than the `other` by more than that",
         come to enough for every x and every b; and an x where they come to little. Upper bounds of them come first."""
         xp, goal = array_namespace(s.at), goal_of(s.problem)
-        low, high = mean(s.total[..., BELOW]) - shift, pick(mean(s.total[..., ABOVE]), leader)
-        level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, leader, goal))
+        low, high = mean(s.total[..., BELOW]) - shift, along(mean(s.total[..., ABOVE]), other)
+        level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, other, goal))
         no = xp.zeros(which.shape, dtype=xp.bool, device=device(low))
         x = between(pairs, low, high)
         at = x[:, BETWEEN]
         for exact in (False, True):  # at few levels; and then itself, at the one of them where its bound is least
             if pairs.count == 0:
                 return no, level
-            total = sum(sides(s, pairs.index, leader, at, shift, exact))
+            total = sum(sides(s, pairs.index, other, at, shift, exact))
             hopes = xp.min(total, axis=1) >= goal
             pairs, x, at = pairs.among(hopes), rows(x, hopes), rows(pick(at, xp.argmin(total, axis=1)), hopes)
         if pairs.count == 0:
             return no, level
-        found, cell = least(s, pairs, leader, x, shift, lambda found, cell: (found >= goal) & (cell < goal))
+        found, cell = least(s, pairs, other, x, shift, lambda found, cell: (found >= goal) & (cell < goal))
         weak = pick(x, xp.argmin(cell, axis=1))  # beyond the two values it is not worth telling
         level = pairs.put(level, xp.clip(weak[:, 0], x[:, BETWEEN][:, 0], x[:, BETWEEN][:, -1]))
         return pairs.spread((found[:, 0] >= goal) & xp.all(cell >= goal, axis=1), False), level
@@ -210,16 +213,16 @@ class MonotonicEvidence(Evidence[MonotonicState]):
 
     def against(self, state: MonotonicState) -> Array:
         """Lemma 6 by what is known now: the least over cells, those that matter cut again; of a claim that is refuted,
-        what refuted it. 0 where the arm that was bet on most does not seem to be better."""
+        what refuted it. 0 where the arm that was bet on most, of the others, does not seem to be better."""
         xp, s = array_namespace(state.at), state
-        leader = xp.argmax(s.total[..., ABOVE][..., 0], axis=1)
-        low, high = mean(s.total[..., BELOW]), pick(mean(s.total[..., ABOVE]), leader)
-        others = xp.arange(low.shape[1], device=device(low)) != leader[:, None]
-        pairs = Chosen((low < high) & others & (s.standing == ACTIVE))
+        live = s.standing == ACTIVE
+        _, other = most_bet_on(s, live)
+        low, high = mean(s.total[..., BELOW]), along(mean(s.total[..., ABOVE]), other)
+        pairs = Chosen((low < high) & live & along(live, other))
         out = xp.where(s.standing == REFUTED, goal_of(s.problem), xp.zeros_like(low))
         if pairs.count == 0:
             return out
-        _, cell = least(s, pairs, leader, between(pairs, low, high), 0.0, lambda found, cell: cell < found)
+        _, cell = least(s, pairs, other, between(pairs, low, high), 0.0, lambda found, cell: cell < found)
         return pairs.put(out, xp.maximum(xp.min(cell, axis=1), 0.0))
 
     def seems(self, state: MonotonicState) -> Estimates | None:
@@ -303,13 +306,22 @@ def unbet(p: Problem) -> float:
     return -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
 
 
-def over_all(s: MonotonicState, leader: Array, goal: float) -> Array:
+def most_bet_on(s: MonotonicState, live: Array) -> tuple[Array, Array]:
+    """Who was bet on most while leading, (trials,), and of the others of each arm, (trials, arms)."""
+    xp = array_namespace(s.at)
+    bet = xp.where(live, s.total[..., ABOVE][..., 0], -1.0)
+    most = xp.argmax(bet, axis=1)
+    mine = xp.arange(bet.shape[1], device=device(bet)) == most[:, None]
+    return most, xp.where(mine, xp.argmax(xp.where(mine, -2.0, bet), axis=1)[:, None], most[:, None])
+
+
+def over_all(s: MonotonicState, other: Array, goal: float) -> Array:
     """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
     they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
     xp, p = array_namespace(s.at), s.problem
     enough = (s.total[..., OVER] >= goal + unbet(p)) | (p.levels is not None)
     last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
-    return (enough | last) & (pick(s.total[..., ABOVE][..., 0], leader) > 0)
+    return (enough | last) & (along(s.total[..., ABOVE][..., 0], other) > 0)
 
 
 def between(pairs: Chosen, low: Array, high: Array) -> Array:
@@ -319,26 +331,26 @@ def between(pairs: Chosen, low: Array, high: Array) -> Array:
 
 
 def least(
-    s: MonotonicState, pairs: Chosen, leader: Array, x: Array, shift: float, closer: Callable[[Array, Array], Array]
+    s: MonotonicState, pairs: Chosen, other: Array, x: Array, shift: float, closer: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
     """The evidence against these claims where it is least of the levels, and the least in each cell between two of
     them. What is bet on k rises with x, on the others it falls; `closer` says which cells are cut again."""
     xp = array_namespace(x)
-    mine, theirs = sides(s, pairs.index, leader, x, shift, True)
+    mine, theirs = sides(s, pairs.index, other, x, shift, True)
     found, cell = xp.min(mine + theirs, axis=1, keepdims=True), mine[:, :-1] + theirs[:, 1:]
     doubt = Chosen(closer(found, cell))
     if doubt.count > 0:
         left, right = (doubt.rows(y)[:, None] for y in (x[:, :-1], x[:, 1:]))
         parts = left + (right - left) * like(left, [j / FINER for j in range(FINER + 1)])
         pair = xp.take(pairs.index, doubt.index // cell.shape[1])
-        mine, theirs = sides(s, pair, leader, parts, shift, True)
+        mine, theirs = sides(s, pair, other, parts, shift, True)
         cell = doubt.put(cell, xp.min(mine[:, :-1] + theirs[:, 1:], axis=1))
     return found, cell
 
 
-def sides(s: MonotonicState, pair: Array, leader: Array, x: Array, shift: float, exact: bool) -> tuple[Array, Array]:
+def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, exact: bool) -> tuple[Array, Array]:
     """The evidence that the values of these (trial, arm) are below x + shift, and that all others' are above x + shift,
-    or for the leader's above x."""
+    or for the `other` one's above x."""
     xp, d = array_namespace(x), len(s.problem.arms)
     row, arm = pair // d, pair % d
     mine = down(s.problem, table(s.doses, s.at, row, arm), x + shift, exact)
@@ -347,7 +359,8 @@ def sides(s: MonotonicState, pair: Array, leader: Array, x: Array, shift: float,
     if i.shape[0] == 0:
         return mine, xp.zeros_like(x)
     there = xp.take(row, i)
-    raised = shift * xp.astype(xp.take(leader, there) != j, x.dtype)[:, None]
+    named = xp.take(xp.reshape(other, (-1,)), xp.take(pair, i))
+    raised = shift * xp.astype(named != j, x.dtype)[:, None]
     found = up(s.problem, table(s.doses, s.at, there, j), xp.take(x, i, axis=0) + raised, exact)
     none = xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x))
     return mine, xp.sum(put(none, led, found), axis=1)

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..arrays import Array, array_namespace, device, floats, like, pick, replace
+from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick, replace
 from ..problem import Problem
-from .base import Cohort, Outcome
+from .base import Cohort, Outcome, take
 from .compose import Floor
 from .ladder import RUNGS
 from .monotonic_cells import ABOVE, BELOW
@@ -71,27 +71,33 @@ class MonotonicFloor(Floor[MonotonicState]):
 
     def visit(self, state: MonotonicState, dose: Array, n: Array) -> tuple[Array, Array]:
         """The doses (to be lowered to levels) and numbers of the next cohort, no larger than the policy's own."""
-        xp, s, v = array_namespace(dose), state, state.floor
-        due, start, turn = self.due(s)[:, None], like(dose, s.problem.starts), (v.count % 4)[:, None]
-        if not bool(xp.any(due)):
+        due = Chosen(self.due(state))
+        if due.count == 0:
             return dose, n
+        there, many = self.forced(take(state, due.index), due.rows(n))
+        return due.put(dose, there), due.put(n, many)
+
+    def forced(self, s: MonotonicState, n: Array) -> tuple[Array, Array]:
+        """Of trials in which the next cohort is forced; the policy wants n."""
+        xp, v = array_namespace(n), s.floor
+        start, turn = like(s.base, s.problem.starts), (v.count % 4)[:, None]
         way = (floats(v.count) * GOLDEN)[:, None]
         way = xp.where((v.count % 12 == 1)[:, None], 0.0, way - xp.floor(way))
         there, begun, best = start + way * (s.base - start), here(v), contest(s).dose
         there = xp.where(turn == 0, s.base, xp.where((turn >= 2) & xp.isfinite(best), best, there))
         there = xp.where(begun[..., 1] > 0, begun[..., 0], there)
         many = xp.minimum((v.count + FIRST)[:, None] ** 2, xp.max(n, axis=1, keepdims=True))
-        return xp.where(due, there, dose), xp.where(due, xp.where(wanted(s), many, 0), n)
+        return there, xp.where(wanted(s), many, 0)
 
     def remember(self, state: MonotonicState, cohort: Cohort, outcome: Outcome, before: MonotonicState) -> Visits:
         xp, v, due = array_namespace(cohort.dose), state.floor, self.due(before)
-        came = due[:, None] & (outcome.n > 0)
-        old, n = here(v), floats(outcome.n)
-        new = xp.stack(
-            [cohort.dose, old[..., 1] + n, old[..., 2] + outcome.effect, old[..., 3] + outcome.harm], axis=-1
-        )
-        slot = xp.arange(v.seen.shape[2], device=device(n)) == v.count[:, None, None]
-        seen = xp.where((slot & came[..., None])[..., None], new[:, :, None, :], v.seen)
+        came = Chosen(due[:, None] & (outcome.n > 0))
+        if came.count == 0:
+            return Visits(v.seen, v.count, v.pulls, due)
+        n, effect, harm, dose = (came.rows(x) for x in (outcome.n, outcome.effect, outcome.harm, cohort.dose))
+        slot = came.within(xp.take(v.count, came.index // came.shape[1]), v.seen.shape[2])
+        old = slot.rows(v.seen)
+        seen = slot.put(v.seen, xp.stack([dose, old[:, 1] + floats(n), old[:, 2] + effect, old[:, 3] + harm], axis=-1))
         pulls = v.pulls + xp.where(due, xp.sum(outcome.n, axis=1), 0)
         complete = due & (xp.max(here(replace(v, seen=seen))[..., 1], axis=1) >= floats((v.count + FIRST) ** 2))
         count = v.count + xp.astype(complete, v.count.dtype)
@@ -106,15 +112,17 @@ class MonotonicFloor(Floor[MonotonicState]):
         xp, s, p = array_namespace(own), state, state.problem
         stakes, known = self.capped(s, cohort, Stakes(*(own[..., i] for i in range(own.shape[-1])))), used(s)
         top, wide = round_down(p, s.base), like(own, p.largest) - like(own, p.starts)
-        due = self.due(s)[:, None]
-        reach = top + (p.ceiling - bounds(p, known, top).harsh) / like(top, p.lipschitz) - s.base
-        want = xp.where(due, RUNGS * s.step, stakes.reach)
+        due = self.due(s)
+        reach = top + (p.ceiling - harshest(p, known, top[..., None])[..., 0]) / like(top, p.lipschitz) - s.base
+        want = xp.where(due[:, None], RUNGS * s.step, stakes.reach)
         far = xp.where(want > reach, xp.minimum(want, 4 * reach), reach)
         far = xp.where(reach > 0, far, want)
         stakes = stakes._replace(reach=xp.where(far > 0, xp.maximum(far, FINEST * wide), xp.nan))
-        if bool(xp.any(due)):
-            stakes = Stakes(*(xp.where(due, y, x) for x, y in zip(stakes, self.sure(s, cohort, stakes), strict=True)))
-        return xp.stack(list(stakes), axis=-1)
+        every, which = xp.stack(list(stakes), axis=-1), Chosen(due)
+        if which.count == 0:
+            return every
+        mine = self.sure(take(s, which.index), take(cohort, which.index), which.rows(stakes.reach))
+        return which.put(every, xp.stack(list(mine), axis=-1))
 
     def capped(self, s: MonotonicState, cohort: Cohort, own: Stakes) -> Stakes:
         """Stakes that all together lose less than in proportion to the pulls."""
@@ -134,15 +142,16 @@ class MonotonicFloor(Floor[MonotonicState]):
         bound = p.ceiling - like(n, p.lipschitz) * xp.maximum(s.base - cohort.dose, 0.0)
         return own._replace(climb=xp.maximum(own.climb, harms(bound, -most)), harm=harm, below=below, above=above)
 
-    def sure(self, s: MonotonicState, cohort: Cohort, own: Stakes) -> Stakes:
+    def sure(self, s: MonotonicState, cohort: Cohort, reach: Array) -> Stakes:
         """Those of a visit: harm is bet to be where it surely is, effects where they surely tell the arms apart."""
         xp, p, told = array_namespace(s.base), s.problem, contest(s)
         here = bounds(p, used(s), cohort.dose[..., None])
         under, over = (x[..., 0] for x in told.on(s, cohort.dose[..., None], here))
         calm, harsh = here.calm[..., 0], here.harsh[..., 0]
         size = xp.where(told.gap > 0, told.gap / p.noises[0].scale, xp.nan)
-        return own._replace(
+        return Stakes(
             climb=xp.where(harsh < p.ceiling, harsh, xp.nan),
+            reach=reach,
             harm=xp.where(calm > p.limit, calm, xp.where(harsh < p.limit, harsh, xp.nan)),
             below=xp.where(over, size, xp.nan),
             above=xp.where(under, size, xp.nan),
@@ -197,28 +206,35 @@ class Used(NamedTuple):
 
 
 def used(s: MonotonicState) -> Used:
-    xp, v = array_namespace(s.base), s.floor
-    k, count = xp.arange(v.seen.shape[2], device=device(s.base)), v.count[:, None, None]
-    n = v.seen[..., 1]
+    xp, count = array_namespace(s.base), s.floor.count[:, None, None]
+    k = xp.arange(max(int(xp.max(count)), 1), device=device(s.base))
+    seen = s.floor.seen[:, :, : k.shape[0], :]
+    n = seen[..., 1]
     some = xp.where(n > 0, n, 1.0)
     use = (n > 0) & (k < count) & (2 * k >= count)
-    return Used(use, v.seen[..., 0], v.seen[..., 2] / some, v.seen[..., 3] / some, WIDE * some**-0.25)
+    return Used(use, seen[..., 0], seen[..., 2] / some, seen[..., 3] / some, WIDE * some**-0.25)
 
 
 def bounds(p: Problem, known: Used, dose: Array) -> Bounds:
-    """What the visits say of these doses, (trials, arms) or (trials, arms, any)."""
+    """What the visits say of these doses, (trials, arms, any)."""
     xp = array_namespace(dose)
-    if dose.ndim == 2:
-        return Bounds(*(x[..., 0] for x in bounds(p, known, dose[..., None])))
     use, there, effect, harm, error = (x[:, :, None, :] for x in known)
-    off, K = dose[..., None] - there, like(dose, p.lipschitz)[:, None, None]
+    off = dose[..., None] - there
     sy, sz = (noise.scale * error for noise in p.noises)
     return Bounds(
         xp.max(xp.where(use & (off >= 0), effect - sy, -xp.inf), axis=-1),
         xp.min(xp.where(use & (off <= 0), effect + sy, xp.inf), axis=-1),
         xp.max(xp.where(use & (off >= 0), harm - sz, -xp.inf), axis=-1),
-        xp.min(xp.where(use, harm + sz + K * xp.maximum(off, 0.0), xp.inf), axis=-1),
+        harshest(p, known, dose),
     )
+
+
+def harshest(p: Problem, known: Used, dose: Array) -> Array:
+    """The last of these alone."""
+    xp = array_namespace(dose)
+    use, there, _, harm, error = (x[:, :, None, :] for x in known)
+    off, K = dose[..., None] - there, like(dose, p.lipschitz)[:, None, None]
+    return xp.min(xp.where(use, harm + p.noises[1].scale * error + K * xp.maximum(off, 0.0), xp.inf), axis=-1)
 
 
 def sides(s: MonotonicState, dose: Array, here: Bounds) -> tuple[Array, Array]:
@@ -235,6 +251,7 @@ def sides(s: MonotonicState, dose: Array, here: Bounds) -> tuple[Array, Array]:
 
 def here(v: Visits) -> Array:
     """Of the visit that is not complete, (trials, arms, 4)."""
-    xp = array_namespace(v.seen)
-    index = xp.broadcast_to(v.count[:, None, None, None], (*v.seen.shape[:2], 1, 4))
-    return xp.take_along_axis(v.seen, index, axis=2)[:, :, 0, :]
+    xp, (trials, arms, many, width) = array_namespace(v.seen), v.seen.shape
+    every = Chosen.at(xp.arange(trials * arms, device=device(v.seen)), (trials, arms))
+    found = every.within(xp.repeat(v.count, arms), many).rows(v.seen)
+    return xp.reshape(found, (trials, arms, width))

@@ -27,6 +27,7 @@ from .settle import level_above, round_down, wanted
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
 FLAT = 0.1  # of its Lipschitz constant: harm that rises less may bend where a rival is pulled
+ASIDE = 1 / 3  # of the way from one value to the other: x is no nearer to either, slopes being guesses
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
 NARROW = 0.4  # of the width asked for: how far off the limit the winner's dose is refined
 MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as much again as all before it: a bet on a
@@ -137,9 +138,11 @@ class MonotonicPolicy(Policy[MonotonicState]):
         leads = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
         value, rival = self.values(s), wanted(s) & ~leads
         best = pick(value, leader)
-        other = xp.max(xp.where(rival, value, -xp.inf), axis=1, keepdims=True)
+        others = xp.where(rival, value, -xp.inf)
+        other = xp.max(others, axis=1, keepdims=True)
         other = xp.where(xp.isfinite(other), other, best)
-        x = 0.5 * (best + xp.where(leads, other, self.worth(s, best)) - (p.tolerance or 0.0))
+        low = xp.where(leads, other, self.worth(s, best)) - (p.tolerance or 0.0)
+        x = low + self.part(s, leader, leads, xp.argmax(others, axis=1)) * (best - low)
         target = xp.where(leads, self.under(s, x), self.over(s, x + (p.tolerance or 0.0)))
         if p.levels is not None:
             target = self.on_levels(s, target, x, leads)
@@ -149,6 +152,19 @@ class MonotonicPolicy(Policy[MonotonicState]):
             leads, dose != s.memory.place[..., LOW], self.places(s, dose) != s.memory.place[..., HIGH]
         )
         return Now(leader, leads, rival, x, dose, climbs, moves)
+
+    def part(self, s: MonotonicState, leader: Array, leads: Array, other: Array) -> Array:
+        """How far x is from a rival's value to the leader's. Where harm rises slowly beside the effect, effects far
+        from the value are read: to tell it from x, k times their distance takes pulls like k^2 over its square. The sum
+        of both is least with distances in proportion to k^(2/3)."""
+        xp, p, g = array_namespace(s.base), s.problem, s.memory.guess
+        if p.levels is not None:
+            return 0.5 * xp.ones_like(s.base)
+        sy, sz = (noise.scale for noise in p.noises)
+        slopes = xp.where(g.crossing >= like(s.base, p.largest), 0.0, g.gain[..., CROSS] / g.rise[..., CROSS])
+        k = (sy + sz * slopes) ** (2 / 3)
+        ours, theirs = pick(k, leader), xp.where(leads, pick(k, other), k)
+        return xp.clip(theirs / (ours + theirs), ASIDE, 1 - ASIDE)
 
     def worth(self, s: MonotonicState, best: Array) -> Array:
         """What a rival may be worth, to be told from the leader. Where harm hardly rises, a line says little of where
@@ -200,8 +216,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         both = self.pair(s, x + far) if p.levels is not None else own
         own = xp.where(both > own, both, own)
         own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
-        goes = None if p.levels is None else now.dose  # between levels a leader may stand where it tells nothing
-        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, goes))
+        # where it goes: it may stand where it tells nothing, and would never leave
+        h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, now.dose))
         ratio = (xp.maximum(xp.minimum(h, e - x / sy), xp.zeros_like(x)) / own) ** 2
         return xp.sum(xp.where(settled, xp.minimum(ratio, 1e3 + 0.0 * x), 0.0), axis=1, keepdims=True)
 
