@@ -49,6 +49,7 @@ def test_a_truth_outside_the_assumptions_is_called_so_and_noise_is_no_advice() -
     capped = Change("better", 0.4, 0.1, at_most=True), Change("no better", 0.6, 0.1, unknown=True)
     found = Advice(problem, truth, [], size=Size(50_000, 1, 100_000, 0.75), changes=capped)
     assert "it would take at least 50,000 on average (25% of trials were given up at 100,000)" in found.lines()[1]
+    assert "were given up at 300,000)" in str(Size(200_000, 1, 300_000, 0.75, 300_000)), "as far as the budget"
     assert "What costs most: better would take at most 40% ± 10% of that." in found.lines()
     assert found.to_dict()["subjects"]["at_least"] and found.to_dict()["changes"][1]["ratio"] is None
 

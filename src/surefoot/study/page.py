@@ -148,7 +148,8 @@ def _by_dose(pulls: list[dict[str, Any]], binary: list[bool], most: int = 24) ->
                 more = [percent(total / n)] * yes
                 more += [between(ends[0], ends[1], ".2g")] * bool(ends and len(pulls) <= FEW)
                 read.append(
-                    (f"{total:,.0f} of {n:,}" if yes else g(total / n)) + (f" ({'; '.join(more)})" if more else "")
+                    (f"{total:,.0f}{f' of {n:,}' * (len(pulls) <= FEW)}" if yes else g(total / n))
+                    + (f" ({'; '.join(more)})" if more else "")
                 )
             rows.append([name, dose, f"{n:,}", *read])
     return rows
