@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surefoot import Arm, Noise, Problem, SurefootError, case, make
-from surefoot.advise import Advice, Change, Size, advise, buys, reachable, variants
+from surefoot.advise import LONGEST, Advice, Change, Size, advise, buys, reachable, variants
 from surefoot.designs import default
 from surefoot.theory.resolvable import dear
 
@@ -50,6 +50,7 @@ def test_a_truth_outside_the_assumptions_is_called_so_and_noise_is_no_advice() -
     capped = Change("better", 0.4, 0.1, at_most=True), Change("no better", 0.6, 0.1, unknown=True)
     found = Advice(problem, truth, [], size=Size(50_000, 1, 100_000, 0.75), changes=capped)
     assert "it would take at least 50,000 on average (25% of trials were given up at 100,000)" in found.lines()[1]
+    assert "were given up at 300,000)" in str(Size(200_000, 1, 300_000, 0.75, 300_000))
     assert "What would save most: better would take at most 40% ± 10% of that." in found.lines()
     assert found.to_dict()["subjects"]["at_least"] and found.to_dict()["changes"][1]["ratio"] is None
 
@@ -103,6 +104,9 @@ def test_the_command(run: Any, tmp_path: Path) -> None:  # noqa: F811
 def test_what_a_budget_buys() -> None:
     problem, truth = easy()
     few = advise(problem.but(budget=6), truth, make("surefoot-linear"), trials=4)
+    assert few.size and few.size.upto == LONGEST
+    much = advise(problem.but(budget=2 * LONGEST), truth, make("surefoot-linear"), trials=2)
+    assert much.size and much.size.upto == 2 * LONGEST, "as far as the budget"
     assert few.bought is not None and few.bought.named == 0 and few.size is not None and few.size.mean > 6
     assert any(line.startswith("A budget of 6 buys: the best arm named in 0% of trials") for line in few.lines())
     assert reachable(1.2, 0.1) == 1 and 0.5 < reachable(0.3, 0.1) < reachable(0.6, 0.1) < 0.9

@@ -160,4 +160,4 @@ def test_subjects_over_the_limit_by_level() -> None:
     told = dict(table.rows())
     assert "drug A at 3" in told["pulls above limit + slack, by level"]
     assert "pulls_by_level.drug A.3.above_ceiling" in to_csv([table])
-    assert list(n["pulls_by_dose"]) == [f"level {k}" for k in (1, 2, 3, 4)]
+    assert list(n["pulls_by_dose"]) == [f"at {k}" for k in (1, 2, 3, 4)]

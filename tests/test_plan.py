@@ -13,10 +13,10 @@ import pytest
 
 from surefoot import Arm, SurefootError, case, make
 from surefoot.cli import _write
-from surefoot.decisions import HEAD, decision_table
+from surefoot.decisions import HEAD, decision_table, until_given
 from surefoot.designs import default
 from surefoot.designs.base import Outcome
-from surefoot.plan import Plan, _pauses, curves, to_html, to_markdown
+from surefoot.plan import Block, Plan, _pauses, curves, to_html, to_markdown
 from surefoot.scenario import Table
 from surefoot.study.watch import Watches
 from surefoot.study.watch_bets import Sums
@@ -114,6 +114,25 @@ def test_the_decision_table_holds_where_a_dose_meeting_would() -> None:
     assert found["2", "0; or 1", "0 to 1"] == "again: 3 at 2"
     assert found["2", "0; or 1", "2 to 3"].startswith("down: 3 at 1")
     assert not any(then.startswith("up") and harms[-1] in "23" for (_, _, harms), then in found.items())
+
+
+def test_of_a_large_cohort_the_table_says_where_the_decision_turns() -> None:
+    """Of too many counts to step them all; at both sides of the turn the design does what is said."""
+    problem, design = case("levels-thall")[0], make("surefoot-levels", first=500)
+    head, up, again = decision_table(problem, design)
+    last, begin = int(up[3].split()[-1]), int(again[3].split()[0])
+    assert (up[3].split()[0], again[3].split()[-1], begin) == ("0", "500", last + 1)
+    assert up[4].startswith("up: ") and again[4].startswith("again: ")
+    state = design.start(problem)
+    cohort = design.ask(state)
+    for harms, level in ((last, 1), (begin, 0)):
+        came = np.where(np.arange(cohort.n.shape[1]) == 0, float(harms), 0.0)[None]
+        _, asked, _ = until_given(
+            problem, design, design.tell(state, cohort, Outcome(cohort.n, np.floor(cohort.n / 2), came)), 0
+        )
+        assert asked.dose[0, 0] == level
+    page = to_html([Block("table", rows=rows) for rows in ([head, up, again], [head])])
+    assert page.count("<tr>") == 4, "a head alone is a table too"
 
 
 def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:

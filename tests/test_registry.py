@@ -158,7 +158,11 @@ def test_curves_and_noises_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("clean")
 def test_without_its_policy_a_study_is_looked_at_and_checked(tmp_path: Path) -> None:
     """But not gone on with: what comes next is for the policy, which may be on another machine."""
+    from typer.testing import CliRunner
+
     from surefoot import Study
+    from surefoot.study.cli import app as live
+    from surefoot.web.board import board
 
     @register
     @dataclass(frozen=True)
@@ -177,6 +181,9 @@ def test_without_its_policy_a_study_is_looked_at_and_checked(tmp_path: Path) -> 
     assert again.certificate().content["concluded"] == certificate["concluded"]
     status = again.status()
     assert status["holds"] and "its policy 'slow' is not installed here" in status["trouble"]
+    assert again.look(board)["trouble"] == status["trouble"]
+    shown = CliRunner().invoke(live, ["status", "--db", str(tmp_path / "s.db")])
+    assert shown.exit_code == 0 and shown.output.startswith("can only be looked at: its policy 'slow'")
     for call in (again.ask, lambda: again.tell("x", 0.1, 0.1), lambda: again.pause("tea"), again.preview):
         with pytest.raises(SurefootError, match="policy 'slow'"):
             call()

@@ -166,6 +166,9 @@ def test_new_files_are_ready_to_use(shape: str, tmp_path: Path) -> None:
     problem, found = load(tmp_path / "x.toml")
     assert found.violations(problem) == [] and found.truth(problem).best == 0
     assert set(asked(shape)) < set(QUESTIONS)
+    (tmp_path / "x.toml").write_text(write({"shape": shape, "limit": "0.01", "effect": "yes-no", "harm": "yes-no"}))
+    problem, found = load(tmp_path / "x.toml")
+    assert found.truth(problem).value.max() < 0.2, "beside rare harms no effect that nearly everybody shows"
 
 
 def test_places() -> None:

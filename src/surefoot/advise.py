@@ -26,7 +26,7 @@ from .simulate import simulate
 from .theory import NotStated, certified_lower_bound, doubts, kl
 from .theory.resolvable import dear, refuse
 
-LONGEST = 100_000  # subjects after which a trial of the first look is given up
+LONGEST = 100_000  # subjects after which a trial of the first look is given up; at the budget, where that is larger
 COARSE = 5  # so many times larger cohorts where changes are compared
 
 
@@ -38,10 +38,11 @@ class Size:
     se: float
     p90: float
     ended: float
+    upto: int = LONGEST
 
     def __str__(self) -> str:
         if self.at_least:
-            given_up = f"{1 - self.ended:.0%} of trials were given up at {LONGEST:,}"
+            given_up = f"{1 - self.ended:.0%} of trials were given up at {self.upto:,}"
             return f"at least {self.mean:,.0f} on average ({given_up})"
         return f"{self.mean:,.0f} ± {self.se:,.0f} on average, {self.p90:,.0f} in one of ten"
 
@@ -144,7 +145,7 @@ class Advice:
         if half:
             said.append(f"It would be halved by {' or by '.join(half)}.")
         elif self.together and (self.together.unknown or (self.together.at_most and self.together.ratio > 0.5)):
-            said.append(f"What would halve it is not seen: too many trials were given up at {LONGEST:,}.")
+            said.append(f"What would halve it is not seen: too many trials were given up at {self.size.upto:,}.")
         elif self.together:
             enough = "would halve it" if self.together.ratio <= 0.5 else "would not halve it"
             said.append(f"No single change halves it; all together {enough} ({self.together}).")
@@ -170,17 +171,18 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
     refuse(problem)
     found = Advice(problem, scenario, doubts(problem), trials=trials)
     asked, problem = problem, problem.but(budget=Problem.budget)
-    if asked.budget < Problem.budget:
-        found = replace(found, bought=Bought(asked.budget, apart(asked)))
+    if asked.most:
+        found = replace(found, bought=Bought(asked.most, apart(asked)))
     if scenario is None:
         return found
     if (unclear := no_single_best(problem, scenario.truth(problem))) and not problem.tolerance:
         return replace(found, unclear=unclear)
     rough = design.but(growth=COARSE * design.options["growth"]) if "growth" in design.options else design
-    usual, all_, changes = size(problem, scenario, rough, trials, seed), problem, list[Change]()
+    upto = min(max(LONGEST, asked.most or 0), 10 * LONGEST)
+    usual, all_, changes = size(problem, scenario, rough, trials, seed, upto), problem, list[Change]()
 
     def compared(what: str, other: Problem) -> Change:
-        then = size(other, scenario, rough, trials, seed)
+        then = size(other, scenario, rough, trials, seed, upto)
         ratio = then.mean / usual.mean
         se = ratio * math.hypot(then.se / then.mean, usual.se / usual.mean)
         return Change(what, ratio, se, usual.at_least, then.at_least)
@@ -190,7 +192,7 @@ def advise(problem: Problem, scenario: Scenario | None, design: Design, trials: 
         all_ = all_.but(**{key: value})
     together = compared("all of these", all_) if len(changes) > 1 else None
     changes.sort(key=lambda change: change.ratio)
-    now, bound = size(problem, scenario, design, trials, seed), least(problem, scenario)
+    now, bound = size(problem, scenario, design, trials, seed, upto), least(problem, scenario)
     if found.bought:
         found = replace(found, bought=buys(asked, scenario, design, 4 * trials, seed, bound))
     return replace(found, least=bound, size=now, changes=tuple(changes), together=together)
@@ -229,12 +231,12 @@ def apart(problem: Problem) -> float:
     return wide * math.sqrt(2 * kl(problem.delta) / problem.budget)
 
 
-def size(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int) -> Size:
-    result = simulate(problem.but(budget=LONGEST), scenario, design, trials, seed)
+def size(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int, upto: int = LONGEST) -> Size:
+    result = simulate(problem.but(budget=upto), scenario, design, trials, seed)
     pulls = result.pulls.astype(float)
     se = float(pulls.std(ddof=1)) / math.sqrt(trials) if trials > 1 else 0.0
     ended = float(np.isin(result.ending, (BEST_ARM, WITHIN_TOLERANCE)).mean())
-    return Size(float(pulls.mean()), se, float(np.quantile(pulls, 0.9)), ended)
+    return Size(float(pulls.mean()), se, float(np.quantile(pulls, 0.9)), ended, upto)
 
 
 def least(problem: Problem, scenario: Scenario) -> float | None:

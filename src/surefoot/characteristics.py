@@ -13,7 +13,6 @@ import numpy as np
 
 from .checks import html_table
 from .designs.base import ALL_STOPPED, ENDINGS
-from .problem import Problem
 from .results import no_single_best
 from .simulate import DOSE_BINS, Array, Result
 
@@ -66,7 +65,7 @@ class Characteristics:
             "slack": p.slack,
             "limit": p.limit,
             "signals": p.signals,
-            "budget": p.budget if p.budget < Problem.budget else None,
+            "budget": p.most,
             "trials": r.trials,
             "seed": r.seed,
             "best": p.names[r.truth.best] if np.any(np.isfinite(r.truth.value)) else None,  # None: no arm is safe
@@ -109,10 +108,14 @@ class Characteristics:
         return {name: float(x) / self.result.trials for name, x in zip(names, sums, strict=True)}
 
     def _by_dose(self) -> dict[str, float]:
-        """By dose range; with ordered levels by which level it is."""
+        """By dose range; with ordered levels by their names, or where arms call them differently by which it is."""
         sums = self.result.by_arm.sum(axis=0)
-        ordered = self.result.problem.shape == "levels"
-        return self._by(sums, [f"level {k + 1}" for k in range(len(sums))] if ordered else dose_ranges())
+        labels = [arm.labels or () for arm in self.result.problem.arms]
+        most = max(labels, key=len)
+        if not most:
+            return self._by(sums, dose_ranges())
+        same = all(x == most[: len(x)] for x in labels)
+        return self._by(sums, [f"at {most[k]}" if same else f"level {k + 1}" for k in range(len(sums))])
 
     def _levels(self) -> dict[str, dict[str, dict[str, float]]]:
         found: dict[str, dict[str, dict[str, float]]] = {}

@@ -95,6 +95,11 @@ def between(low: float | None, high: float | None, form: str = ".4g") -> str:
     return f"≥ {ends[0]}" if ends[0] else f"≤ {ends[1]}" if ends[1] else "unknown"
 
 
+def percent(share: float) -> str:
+    """To three digits: limits may be a percent, and what is over them a little more."""
+    return f"{100 * share:.3g}%"
+
+
 def html_table(rows: Mapping[str, Any]) -> str:
     """Names and values for a notebook."""
     cells = "".join(f"<tr><th>{escape(str(k))}</th><td>{escape(str(x))}</td></tr>" for k, x in rows.items())

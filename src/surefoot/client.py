@@ -169,9 +169,10 @@ class Client:
     def correct(
         self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
         confirm: bool = False, **block: Any,
-    ) -> None:  # fmt: skip
+    ) -> str | None:  # fmt: skip
         body = {"id": id, "effect": effect, "harm": harm, "dose": dose, "reason": reason, "confirm": confirm, **block}
-        self._send("POST", self._at("/correct"), _plain(body))
+        said: str | None = self._send("POST", self._at("/correct"), _plain(body))["undone"]
+        return said
 
     def pause(self, reason: str) -> None:
         self._send("POST", self._at("/pause"), {"reason": reason})

@@ -5,8 +5,10 @@ Designs step batches, so a table is a batch: every state once for each outcome o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from functools import partial
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from .designs.base import ACTIVE, ENDINGS, RUNNING, STANDINGS, Cohort, Design, O
 from .problem import Problem
 
 COHORTS, MOST = 3, 64  # of an arm, and outcomes of all of them
+FIRST = 16  # of more possible counts than that, so many are looked at before those where the decision turns
 TURNS = 60  # so long is waited for an arm's next cohort
 HEAD = ["cohort", "given", "harms before", "harms now", "what comes next"]
 Path = tuple[str, ...]  # harms, cohort by cohort
@@ -29,18 +32,39 @@ def decision_table(p: Problem, design: Design, arm: int = 0) -> list[list[str]]:
     for number in range(1, COHORTS + 1):
         here = np.flatnonzero((cohort.n[:, arm] > 0) & (state.ending == RUNNING))
         harms = _harms(p, max(int(cohort.n[:, arm].max()), 1))
+        state, cohort, paths = take(state, here), take(cohort, here), [paths[i] for i in here]
+        step = partial(_step, p, design, state, cohort, arm)
+        if number == 1 and len(harms) > MOST:
+            harms = turns(harms, lambda some: step(some)[2])  # noqa: B023  (it is done with here)
         if not len(here) or len(here) * len(harms) > MOST:
             break
-        given, paths = repeat(take(cohort, here), len(harms)), [paths[i] for i in here]
-        outcome = _outcome(p, given, arm, np.tile(harms, len(here)))
-        state, cohort, waits = until_given(
-            p, design, design.tell(repeat(take(state, here), len(harms)), given, outcome), arm
-        )
-        paths = [(*path, f"{x:.3g}") for path in paths for x in harms]
+        given, (state, cohort, _), then = step(harms)
+        paths = [(*path, f"{x:.12g}" if p.noises[1].binary else f"{x:.3g}") for path in paths for x in harms]
         kept = [k for k, path in enumerate(paths) if not p.noises[1].binary or float(path[-1]) <= int(given.n[k, arm])]
-        rows = [(_given(p, given, arm, k), paths[k], what_next(p, state, given, cohort, waits, arm, k)) for k in kept]
-        table += [[str(number), *row] for row in _merged(rows)]
+        table += [[str(number), *row] for row in _merged([(_given(p, given, arm, k), paths[k], then[k]) for k in kept])]
     return table
+
+
+def _step(
+    p: Problem, design: Design, state: Any, cohort: Cohort, arm: int, harms: Array
+) -> tuple[Cohort, tuple[Any, Cohort, Array], list[str]]:
+    """Every state with each of these harms: what was given, what comes after it, and that in words."""
+    given = repeat(cohort, len(harms))
+    outcome = _outcome(p, given, arm, np.tile(harms, len(cohort.n)))
+    after = until_given(p, design, design.tell(repeat(state, len(harms)), given, outcome), arm)
+    return given, after, [what_next(p, after[0], given, *after[1:], arm, k) for k in range(len(given.n))]
+
+
+def turns(counts: Array, then: Callable[[Array], Sequence[Any]]) -> Array:
+    """Of counts in rising order the ends, and both sides of wherever the decision turns: some are looked at, and then
+    it is halved between those that differ."""
+    some = sorted({*range(0, len(counts), max(len(counts) // FIRST, 1)), len(counts) - 1})
+    seen = dict[int, Any]()
+    while some:
+        seen |= zip(some, then(counts[some]), strict=True)
+        some = [(a + b) // 2 for a, b in pairwise(sorted(seen)) if b - a > 1 and seen[a] != seen[b]]
+    edges = {k for a, b in pairwise(sorted(seen)) if seen[a] != seen[b] for k in (a, b)}
+    return counts[sorted({0, *edges, len(counts) - 1})]
 
 
 def _merged(rows: list[tuple[str, Path, str]]) -> list[list[str]]:

@@ -80,8 +80,11 @@ def _word(text: str) -> str:
 
 
 def _curve(key: str, shape: str, a: Mapping[str, str], k: int, levels: int) -> str:
-    """Something that fits: harm at the limit two thirds of the way, the first arm the best."""
+    """Something that fits: harm at the limit two thirds of the way, the first arm the best; beside rare harms an effect
+    that is rare, too."""
     top = float(a["limit"]) if key == "harm" else (0.6 if k == 0 else 0.3)
+    if key == "effect" and a["effect"].strip() == a["harm"].strip() == "yes-no":
+        top *= min(1.0, 20 * float(a["limit"]))
     most = 0.95 if a[key].strip() == "yes-no" else math.inf
     if shape == "levels":
         values = [round(top * (j + 1) / (0.7 * levels), 3) for j in range(levels)]

@@ -344,11 +344,12 @@ def decisions(plan: Plan) -> Iterator[Block]:
     p, design = plan.problem, plan.designs[0]
     if None not in plan.budgets:
         p = p.but(budget=max(most or 0 for most in plan.budgets))
+    how = "exact; in a large cohort halved to where it turns" if p.noises[1].binary else "for some mean harms"
     yield Block("heading", "The first cohorts")
     yield Block(
         "text",
         f"What the design does after each possible outcome of the first cohorts of {p.names[0]}, found by stepping it "
-        f"({'exact' if p.noises[1].binary else 'for some mean harms'}); the other arms have no harm, and half of the "
+        f"({how}); the other arms have no harm, and half of the "
         "readings show an effect. Later cohorts follow from all readings by then: `surefoot study preview` shows what "
         "each outcome of an open cohort would lead to.",
     )
@@ -476,7 +477,8 @@ def to_html(blocks: Sequence[Block]) -> str:
 def _html(block: Block) -> str:
     if block.kind == "table":
         head, *rows = block.rows
-        right = ['class="n"' * (2 * sum(map(_number, column)) > len(column)) for column in zip(*rows, strict=True)]
+        columns = zip(head, *rows, strict=True)
+        right = ['class="n"' * (2 * sum(map(_number, cells)) > len(cells)) for _, *cells in columns]
         top, *lines = (
             "".join(f"<{tag} {how}>{escape(cell)}</{tag}>" for cell, how in zip(row, right, strict=True))
             for tag, row in (("th", head), *(("td", row) for row in rows))

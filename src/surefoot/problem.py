@@ -303,6 +303,11 @@ class Problem:
         return any(not noise.known or getattr(noise, "spread", False) for noise in self.noises)
 
     @property
+    def most(self) -> int | None:
+        """The budget; None where there is none."""
+        return self.budget if self.budget < Problem.budget else None
+
+    @property
     def ceiling(self) -> float:
         """The harm that no pull may exceed: the limit, plus the slack where there is one."""
         return self.limit + (self.slack or 0.0)

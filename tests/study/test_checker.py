@@ -231,7 +231,7 @@ def lively(study: Live, people: Any, seed: int, most: int) -> None:
                 continue
             labels = people.of.arms[people.of.names.index(a.arm)].labels
             other = rng.choice(labels) if labels else rng.uniform(0.05, 1.0)
-            rows.append({"id": a.id, **people.read(a), "dose": other if what < 0.12 else None})
+            rows.append({"id": a.id, **people.read(a), "dose": other if what < 0.12 else None, "confirm": "so it was"})
             if view.pipeline > 1 and rng.random() < 0.5:
                 del rows[-1]["effect"]
             done.append(a.id)
@@ -519,7 +519,9 @@ def test_stages_that_went_back_and_forth_count_as_they_were_published() -> None:
     def tell(short: int = 0) -> list[Any]:
         asked = study.ask()
         rows = people.rows(asked)
-        study.tell_many([row | ({"dose": 0.9} if k < short else {}) for k, row in enumerate(rows)])
+        study.tell_many(
+            [row | ({"dose": 0.9, "confirm": "so it was"} if k < short else {}) for k, row in enumerate(rows)]
+        )
         cohorts.append(asked)
         return asked
 

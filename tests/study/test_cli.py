@@ -90,8 +90,13 @@ def test_a_study_on_the_command_line(cli: Terminal, tmp_path: Path) -> None:
     assert "A is the best arm" in cli("certificate", "--out", "c.html")
     cli("certificate", "--out", "c.json")
     assert not cli.json("verify", "--certificate", "c.json")["superseded"]
-    cli("correct", second, "--harm", "0.3", "--reason", "typo")
-    assert "holds, but superseded:" in cli("verify", "--certificate", "c.json")
+    said = " ".join(cli("correct", second, "--harm", "0.3", "--reason", "typo").split())
+    assert "reopened: the study had ended with A; it runs again, and certificates from before" in said
+    said = cli("verify", "--certificate", "c.json", code=1)
+    assert "holds, but withdrawn:" in said and "--certificate" not in said
+    cli("certificate", "--out", "interim.json")
+    cli("correct", second, "--harm", "0.29", "--reason", "typo")
+    assert "holds, but superseded:" in cli("verify", "--certificate", "interim.json")
     cli("correct", second, "--harm", "0.2", "--reason", "no typo")
     assert cli.json("certificate")["concluded"]["winner"] == "A"
     assert Path("c.html").read_text().startswith("<!doctype html>")

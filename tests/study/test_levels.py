@@ -61,7 +61,7 @@ def test_nothing_is_said_to_be_shown_that_is_declared_and_no_start_dose_counts_a
     assert {row["seems"] for row in said["pulls"] if row["dose"] == "low"} == {"declared safe"}
     assert "Ended undecided" in page and "(declared)" in page and "? to ?" not in page
     n = next(row["pulls"] for row in said["pulls"] if row["dose"] == "middle")
-    assert f"0 of {n} (0 to 0." in page
+    assert f"0 of {n} (0%; 0 to 0." in page
 
 
 def test_ends_with_the_best_arm() -> None:

@@ -94,7 +94,9 @@ class Life(RuleBasedStateMachine):
             a = asked[k % len(asked)]
             r = self.people.read(a)
             labels = self.people.of.arms[0].labels
-            self.study.tell(a.id, r["effect"], r["harm"], labels[k % len(labels)] if labels else dose)
+            self.study.tell(
+                a.id, r["effect"], r["harm"], labels[k % len(labels)] if labels else dose, confirm="so it was"
+            )
             self.told[a.id] = r
 
     @rule(k=st.integers(0, 50))

@@ -142,7 +142,7 @@ def test_a_dose_that_differs_is_set_aside_and_asked_again(study: Study) -> None:
     """The staged designs wait for pulls at the dose they asked for; the certificate lists the others."""
     people, asked = subjects(problem()), study.ask()
     first = asked[0]
-    study.tell(first.id, 0.1, 0.1, dose=0.25)
+    study.tell(first.id, 0.1, 0.1, dose=0.25, confirm="two spoons")
     study.tell_many(people.rows(asked[1:]))
     again = study.ask()
     assert [(a.arm, a.dose) for a in again] == [(first.arm, first.dose)]

@@ -79,7 +79,7 @@ class Recommendation:
                 (out if p <= level else mute if p == 1 else left).append(
                     name if not level < p < 1 else f"{name} (p = {p:.2g})"
                 )
-        left += [f"{_listed(mute)} (no evidence yet)"] if mute else []
+        left += [f"{_listed(mute)} (p = 1)"] if mute else []
         said = f"{_listed(out)} at the {100 * level:g}% level" if out else "no other arm"
         said = f"The data exclude {said}"
         said += f", not {_listed(left)}" if out and left else f": {_listed(left)}" if left else ""

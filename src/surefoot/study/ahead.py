@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..decisions import TURNS, until_given, what_next
+from ..decisions import TURNS, turns, until_given, what_next
 from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, expected_squares, repeat, take
 from ..problem import Problem, SurefootError
 from ..scenario import Scenario
@@ -38,7 +38,6 @@ def preview(
     given, problem = view.open, view.problem
     if given is None:
         return []
-    binary = [noise.binary for noise in problem.noises]
     base = [_so_far(view, given, arm) for arm in range(len(given.n))]
     rows = []
     for arm, n in enumerate(given.n):
@@ -59,51 +58,90 @@ def preview(
             elif noise.counts:  # a mean of n whole numbers
                 most = n if noise.binary else math.inf
                 grids[r] = sorted({min(max(round(x * n), 0), most) / n for x in grids[r]})
-        pairs = [(e, h) for h in grids[1] for e in grids[0]]
-        means = np.repeat(np.array([base]), len(pairs), axis=0)
-        means[:, arm] = pairs
-        before = view.before[given.number - 1]
-        after, was = _tell(view, given, before, means), repeat(view.released(given, before), len(pairs))
-        turns = TURNS if problem.shape == "levels" else 0  # elsewhere cohorts are large, and many may come first
-        later = until_given(problem, view.design, after, arm, turns)
-        asked = view.design.ask(after, np.full((len(pairs), view.design.draws), 0.5))
-        for k, (e, h) in enumerate(pairs):
-            winner = int(after.winner[k])
-            rows.append(
-                {
-                    "arm": problem.names[arm],
-                    "n": n,
-                    "harm": h,
-                    "effect": e,
-                    **{f"{key}s": round(x * n) for key, x, yes in zip(READ, (e, h), binary, strict=True) if yes},
-                    "standing": STANDINGS[int(after.standing[k, arm])],
-                    "safe": problem.arms[arm].said(float(after.safe[k, arm])),
-                    "next": {"dose": problem.arms[arm].said(float(asked.dose[k, arm])), "n": int(asked.n[k, arm])}
-                    if asked.n[k, arm]
-                    else None,
-                    "then": what_next(problem, later[0], was, *later[1:], arm, k),
-                    "ending": ENDINGS[int(after.ending[k])],
-                    "winner": problem.names[winner] if winner >= 0 else None,
-                }
-            )
+        look = partial(_table, view, given, arm, base)
+        if problem.noises[1].binary and n > FEW and harm is None:  # all of them, as far as they make a difference
+            grids[1] = turns(np.arange(n + 1) / n, partial(_leads, look, grids[0])).tolist()
+        rows += look(*grids)
     return rows
+
+
+def _table(
+    view: View, given: Given, arm: int, base: list[tuple[float, float]], effects: list[float], harms: list[float]
+) -> list[dict[str, Any]]:
+    """A row a harm and effect of one arm, all of them played at once."""
+    problem, n, pairs = view.problem, given.n[arm], [(e, h) for h in harms for e in effects]
+    means = np.repeat(np.array([base]), len(pairs), axis=0)
+    means[:, arm] = pairs
+    before = view.before[given.number - 1]
+    after, was = _tell(view, given, before, means), repeat(view.released(given, before), len(pairs))
+    wait = TURNS if problem.shape == "levels" else 0  # elsewhere cohorts are large, and many may come first
+    later = until_given(problem, view.design, after, arm, wait)
+    asked = view.design.ask(after, np.full((len(pairs), view.design.draws), 0.5))
+    binary, rows = [noise.binary for noise in problem.noises], list[dict[str, Any]]()
+    for k, (e, h) in enumerate(pairs):
+        winner = int(after.winner[k])
+        rows.append(
+            {
+                "arm": problem.names[arm],
+                "n": n,
+                "harm": h,
+                "effect": e,
+                **{f"{key}s": round(x * n) for key, x, yes in zip(READ, (e, h), binary, strict=True) if yes},
+                "standing": STANDINGS[int(after.standing[k, arm])],
+                "safe": problem.arms[arm].said(float(after.safe[k, arm])),
+                "next": {"dose": problem.arms[arm].said(float(asked.dose[k, arm])), "n": int(asked.n[k, arm])}
+                if asked.n[k, arm]
+                else None,
+                "then": what_next(problem, later[0], was, *later[1:], arm, k),
+                "ending": ENDINGS[int(after.ending[k])],
+                "winner": problem.names[winner] if winner >= 0 else None,
+            }
+        )
+    return rows
+
+
+def _leads(look: Callable[..., list[dict[str, Any]]], effects: list[float], harms: Any) -> list[Any]:
+    """What each harm leads to, whatever the effect."""
+    then = [_then(row) for row in look(effects, harms.tolist())]
+    return [then[k : k + len(effects)] for k in range(0, len(then), len(effects))]
+
+
+def _then(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a row leads to."""
+    return tuple((key, row[key]) for key in ("arm", "standing", "safe", "then", "ending", "winner"))
 
 
 def merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The table for people: what leads to the same is one row, of each harm the effects, then of these the harms; of
     yes-or-no readings how many of how many."""
-    effects, harms = dict[tuple[Any, ...], list[str]](), dict[tuple[Any, ...], list[str]]()
+    effects, harms = dict[tuple[Any, ...], list[str]](), dict[tuple[Any, ...], list[Any]]()
+    every = {
+        arm: sorted({r["harms"] for r in rows if r["arm"] == arm and "harms" in r}) for arm in {r["arm"] for r in rows}
+    }
     for r in rows:
-        effect, harm = (f"{r.get(f'{key}s', r[key]):.4g}" for key in READ)
-        then = tuple((key, r[key]) for key in ("arm", "standing", "safe", "then", "ending", "winner"))
         of = tuple(f" of {r['n']:,}" if f"{key}s" in r else "" for key in READ)
-        effects.setdefault((harm, of, then), []).append(effect)
+        effects.setdefault((r.get("harms", r["harm"]), of, _then(r)), []).append(f"{r.get('effects', r['effect']):.6g}")
     for (harm, of, then), came in effects.items():
         harms.setdefault((", ".join(came), of, then), []).append(harm)
     return [
-        dict(then) | {"effect": effect + of[0], "harm": ", ".join(came) + of[1]}
+        dict(then)
+        | {
+            "effect": effect + of[0],
+            "harm": (_runs(came, every[then[0][1]]) if of[1] else ", ".join(f"{x:.4g}" for x in came)) + of[1],
+        }
         for (effect, of, then), came in harms.items()
     ]
+
+
+def _runs(counts: list[int], every: list[int]) -> str:
+    """Counts of which none that was looked at lies between them are one: 0 to 43."""
+    runs = list[list[int]]()
+    for k in counts:
+        if runs and every.index(k) == every.index(runs[-1][-1]) + 1:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    return ", ".join(f"{run[0]:,}" + (f" to {run[-1]:,}" if len(run) > 1 else "") for run in runs)
 
 
 def _so_far(view: View, given: Given, arm: int) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from .checker import MANY
 from .fold import View
 from .page import g, page
 from .published import plain
+from .status import named
 from .watch import Watches, looking
 
 FORMAT = 1
@@ -333,11 +334,9 @@ def _notes(view: View, *kinds: str) -> list[dict[str, Any]]:
     found = []
     for e in view.notes:
         if e.kind in kinds:
-            data = e.data
+            data = named(view, e)
             row = {"event": e.seq, "at": e.at, "actor": e.actor, "what": e.kind, "reason": e.reason}
-            if "id" in data:
-                row["id"] = view.identify(data["id"])
-            row |= {k: data[k] for k in ("effect", "harm", "dose", "was", "by", "voids", "key") if k in data}
+            row |= {k: data[k] for k in ("id", "n", "effect", "harm", "dose", "was", "by", "voids", "key") if k in data}
             found.append(row)
     return found
 
@@ -345,6 +344,7 @@ def _notes(view: View, *kinds: str) -> list[dict[str, Any]]:
 def _watches(view: View) -> dict[str, Any]:
     level = view.setup["watch"]["level"]
     each = Watches(view.problem, level).level
+    corrected = [e.seq for e in view.notes if e.kind == "corrected"]
     return {
         "level": level,
         "do": view.setup["watch"]["do"],
@@ -353,6 +353,9 @@ def _watches(view: View) -> dict[str, Any]:
             for name, about in looking(view.problem, bool(view.setup.get("blocks"))).items()
         ],
         "fired": [
-            {"watch": w, "arm": view.problem.names[arm], "reading": reading} for w, arm, reading in sorted(view.fired)
+            {"watch": e.data["watch"], "arm": view.problem.names[e.data["arm"]], "reading": e.data["reading"]}
+            | {"event": e.seq, "corrected": next((x for x in corrected if x > e.seq), None)}  # then it looks anew
+            for e in view.notes
+            if e.data.get("by") == "watch"
         ],
     }

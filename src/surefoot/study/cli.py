@@ -13,7 +13,7 @@ from ..problem import Problem, SurefootError
 from . import Study, cli_look
 from .published import default
 from .requests import deviation, recorded
-from .status import assignments, budget, held, idle
+from .status import assignments, held, idle
 from .terminal import (
     Actor,
     Db,
@@ -45,6 +45,8 @@ from .text import to_csv
 
 __all__ = ["app", "cli_look"]
 
+ECHO = 12  # readings of a table that are said again
+
 
 @app.command()
 @writes
@@ -59,7 +61,7 @@ def create(
     warn: Annotated[bool, typer.Option("--warn", help="Assumption watches warn instead of pausing.")] = False,
     watch_level: Annotated[float, typer.Option(help="How often the watches together may be wrong.")] = 0.01,
     plausible: Annotated[list[str] | None, typer.Option(metavar="READING=LOW:HIGH", help="Outside, confirm.")] = None,
-    anyone: Annotated[bool, typer.Option("--anyone-lifts", help="A watch's pause is lifted by anybody.")] = False,
+    anyone: Annotated[bool, typer.Option("--anyone-lifts", help="Who told a reading may lift its alarm, too.")] = False,
     blocks: Annotated[bool, typer.Option("--blocks", help="Tell n and sums, an arm at a time.")] = False,
     pipeline: Annotated[int, typer.Option(help="So many cohorts at once, while effects are awaited.")] = 1,
     actor: Actor = None, as_json: Json = False,
@@ -77,9 +79,9 @@ def create(
     given = made.view.open
     size = given.size if given else 0
     what = "blocks" if blocks else "assignments"
-    upto = f"at most {it.budget:,} subjects" if budget(it) else "no budget"
+    upto = f"at most {it.budget:,} subjects" if it.most else "no budget"
     said = f"study {made.name!r}: {chosen.label}, {upto}, {size:,} {what} are open"
-    done(made, as_json, said, open=size, budget=budget(it))
+    done(made, as_json, said, open=size, budget=it.most)
 
 
 @app.command()
@@ -165,7 +167,7 @@ def tell(
     effect: Effect = None, harm: Harm = None, dose: Dose = None,
     table: Annotated[Path | None, typer.Option("--csv", help="Many: columns id, effect, harm[, ...].")] = None,
     key: Annotated[str | None, typer.Option(help="A retried request with the same key counts once.")] = None,
-    confirm: Annotated[str | None, typer.Option(help="Why a reading out of its range is true all the same.")] = None,
+    confirm: Annotated[str | None, typer.Option(help="Why it is true although out of range.")] = None,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False, **block: Any,
 ) -> None:  # fmt: skip
     """What came of an assignment, or of many from a CSV file (all of them or none). Of a block: n and sums or means."""
@@ -182,14 +184,23 @@ def tell(
     for said in () if as_json else apart:
         say(said, "deviation:")
     said = f"{new:,} told" if new else "told before: nothing new"
-    now = None if table else it.look(lambda view: recorded(view, ids[0], actor=it.actor))
-    done(it, as_json, f"{said}; {now}" if now else said, told=new, recorded=now, deviations=apart)
+    now = it.look(lambda view: [recorded(view, one, actor=it.actor) for one in ids])
+    for one in () if as_json or not table else [*now[:ECHO], *[f"and {len(now) - ECHO:,} more"] * (len(now) > ECHO)]:
+        say(one)
+    done(
+        it,
+        as_json,
+        said if table else f"{said}; {now[0]}",
+        told=new,
+        recorded=now if table else now[0],
+        deviations=apart,
+    )
 
 
 @app.command()
 @writes
 def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False) -> None:
-    """A subject dropped out before any reading."""
+    """A subject dropped out before any reading, or a block is lost. For good: what is only late can be waited for."""
     it = opened(db, study, actor)
     it.void(id, reason)
     done(it, as_json, f"{id} is void")
@@ -200,19 +211,21 @@ def void(id: Id, reason: Reason, db: Db = None, study: Name = None, actor: Actor
 @writes
 def correct(
     id: Id, reason: Reason, effect: Effect = None, harm: Harm = None, dose: Dose = None,
-    confirm: Annotated[bool, typer.Option("--confirm", help="It is true although out of its range.")] = False,
+    confirm: Annotated[bool, typer.Option("--confirm", help="True although out of range.")] = False,
     db: Db = None, study: Name = None, actor: Actor = None, as_json: Json = False, **block: Any,
 ) -> None:  # fmt: skip
     """A reading, or a block, was wrong: replace it, keep the old one on record, decide anew."""
     it = opened(db, study, actor)
     was = it.look(lambda view: view.reading(view.subject(id)))
-    it.correct(id, effect, harm, reason, dose=as_dose(dose), confirm=confirm, **block)
+    undone = it.correct(id, effect, harm, reason, dose=as_dose(dose), confirm=confirm, **block)
     now = it.look(lambda view: recorded(view, id, was))
     found = it.certificate().content["deviations"]
     if not as_json:
         for row in found:
             say(f"cohort {row['cohort']}, {row['arm']}: {row['what']}", "deviation:")
-    done(it, as_json, f"corrected; {now}", recorded=now, deviations=found)
+    if undone and not as_json:
+        say(undone, "reopened:")
+    done(it, as_json, f"corrected; {now}", recorded=now, deviations=found, undone=undone)
 
 
 @app.command()
@@ -237,9 +250,11 @@ def resume(
     voids = {k: x for k, x in (("effect", void_effect), ("harm", void_harm)) if x is not None}
     if len(voids) == 1:
         raise SurefootError("to count drop-outs as a reading give both --void-effect and --void-harm")
-    watched = any(event.data.get("by") == "watch" for event in it.view.paused)
+    flagged = bool(it.view.fired) and any(event.data.get("by") == "watch" for event in it.view.paused)
     it.resume(reason, voids=voids or None)
-    done(it, as_json, "the study goes on" + " as before, also at a dose that was flagged" * watched)
+    goes = it.view.standing == "running"
+    said = "the study goes on" + " as before, also at a dose that was flagged" * flagged
+    done(it, as_json, said if goes else "resumed")
 
 
 @app.command()

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ..checks import between
+from ..checks import between, percent
 from ..problem import SurefootError
 from ..scenario import Scenario, load_all
 from .ahead import merged, same_arms
-from .checker import Event
-from .fold import View
 from .journal import Journal
+from .status import named
 from .terminal import (
     Db,
     Json,
@@ -46,7 +45,7 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         print_json(found)
         raise typer.Exit(0 if found["holds"] else 1)
     if found["trouble"]:
-        say(found["trouble"], "does not verify:", "red")
+        say(found["trouble"], "can only be looked at:" if found["holds"] else "does not verify:", "red")
     design = it.view.design.label if found["holds"] else found["design"]
     upto = f" of {found['budget']:,} readings" if found["budget"] else " readings, no budget"
     of = f"{design}, {found['readings']:,}{upto}, cohort {found['cohort']}"
@@ -58,7 +57,7 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
         say_standing(it.view)
         when = "at its end" if found["standing"] in ("ended", "stopped") else "if it had to end now"
         paragraph(f"{when}: {found['recommendation']}")
-    row = grid("arm", "standing", "safe (* declared)", "may be given", "subjects", "open, at", "value")
+    row = grid("arm", "standing", "shown safe (* declared)", "may be tried", "subjects", "open, at", "value")
     blocks = found["holds"] and bool(it.view.setup.get("blocks"))
     for a in found["arms"]:
         safe, most, dose = (as_said(a[k], 4) for k in ("safe", "certified", "dose"))
@@ -84,7 +83,8 @@ def status(db: Db = None, study: Name = None, as_json: Json = False) -> None:
 def _rate(row: dict[str, Any], key: str) -> str:
     """A mean; of yes or no how many of how many."""
     yes = row.get(f"{key}s")
-    return f"{row[key]:.4g}" if yes is None else f"{yes:,} of {row['n']:,} ({row[key]:.0%})"
+    said = f"{row[key]:.4g}" if yes is None else f"{yes:,} of {row['n']:,} ({percent(row[key])})"
+    return said + ", over the limit" * (key == "harm" and row["over_limit"])
 
 
 @app.command()
@@ -169,7 +169,7 @@ def log(
     with suppress(SurefootError):  # a journal that does not hold is shown as it stands
         view = it.view
     for e in events:
-        content = "" if e.kind == "created" else _brief(_named(view, e) if view else e.data)
+        content = "" if e.kind == "created" else _brief(named(view, e) if view else e.data)
         said = [f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}", content, e.reason, f"hash {e.hash[:8]}"]
         paragraph("; ".join(shown(x) for x in said if x), "    ")
 
@@ -183,20 +183,22 @@ def verify(
     key: Annotated[list[str] | None, typer.Option(help="The public key that signed it.")] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Check the chain of hashes, the evidence and a certificate anew. Exit code 1 where something does not hold."""
+    """Check the chain of hashes, the evidence and a certificate anew. Exit code 1 where something does not hold, and
+    where what a certificate concluded was withdrawn since; 0 where it was superseded alone, by more readings say."""
     it = opened(db, study)
     note = read_json(checkpoint) if checkpoint else None
     report = it.verify(head, text_of(certificate) if certificate else None, note, key or ())
     if as_json:
         print_json(report)
     else:
-        holds = "holds, but superseded:" if report["superseded"] else "holds:"
-        colour = "yellow" if report["superseded"] else "green"
+        holds = "holds:" if not report["superseded"] else "holds, but superseded:"
+        holds = "holds, but withdrawn:" if report["withdrawn"] else holds
+        colour = "red" if report["withdrawn"] else "yellow" if report["superseded"] else "green"
         say(report["message"], holds if report["ok"] else "does not hold:", colour if report["ok"] else "red")
         if report["compared"]:
             say(", ".join(report["compared"]), "compared:", "dim")
         say(f"head {report['head']}")
-    if not report["ok"]:
+    if not report["ok"] or report["withdrawn"]:
         raise typer.Exit(1)
 
 
@@ -226,22 +228,6 @@ def list_(db: Db = None, as_json: Json = False) -> None:
     else:
         for name in names or ["none"]:
             say(name)
-
-
-def _named(view: View, event: Event) -> dict[str, Any]:
-    """A payload with the names that people know: ids, levels, and of a cohort how many get what."""
-    data, arms = event.data, view.problem.arms
-    if event.kind == "opened":
-        given = zip(arms, data["n"], data["dose"], strict=True)
-        return {it.name: f"{n:,} at {it.label(dose)}" for it, n, dose in given if n}
-    if "ids" in data:
-        data |= {"ids": " ".join(map(view.identify, data["ids"]))}
-    if "id" in data:
-        it = arms[view.find(data["id"]).arm(data["id"])]
-        for part in (data, data.get("was", {})):
-            part |= {"dose": it.said(part["dose"])} if "dose" in part else {}
-        data["id"] = view.identify(data["id"])
-    return data
 
 
 def _brief(data: dict[str, Any], most: int = 200) -> str:

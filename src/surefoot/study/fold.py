@@ -13,6 +13,7 @@ that was concluded.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Broken, Event, Given, Record, Stage, Sums, near, need
 from .published import Asked, absent, certified, checked, designed, published, stage_of, stakes_of, theorem_of, told
 from .text import distinct, skeleton
-from .watch import Watches
+from .watch import Alarm, Watches
 
 ROUNDING = 1e-6  # how far two versions of the same evidence may differ and be adopted
 Follow = tuple[str, dict[str, Any], str | None]  # kind, payload, reason
@@ -164,6 +165,12 @@ class View(Record):
     def lifts_own_alarm(self, actor: str) -> bool:
         """Whether a watch paused the study upon something that this actor told, so that another is to lift it."""
         return self.setup["lift"] == "another" and skeleton(actor) in self.alarmed
+
+    @property
+    def told_alarm(self) -> str:
+        """Who may not lift a pause by a watch, where there are others who can."""
+        own = sorted(actor for actor in self.actors if self.lifts_own_alarm(actor))
+        return " or ".join(own) if len(own) < len(self.actors) else ""
 
     def _assigned(self, event: Event, data: dict[str, Any]) -> None:
         for subject in data["ids"]:
@@ -316,8 +323,7 @@ class View(Record):
         """The same, but for the content of a cohort that is to be opened, which is for the policy to say."""
         if self.stopped or self.paused or self.trouble:
             return None
-        named = self.concluded is None and int(self.state.winner[0]) >= 0
-        for alarm in (*self.watches.alarms(), *(self.watches.doubts() if named else ())):
+        for alarm in self._alarms(self.watches):
             if (alarm.watch, alarm.arm, alarm.reading) not in self.fired:
                 kind = "paused" if self.setup["watch"]["do"] == "pause" else "warned"
                 return kind, {"by": "watch", **alarm.said}, alarm.message
@@ -326,6 +332,15 @@ class View(Record):
         if self.open and self.stale:
             return "closed", {}, "the corrected evidence leads to another cohort"
         return ("opened", {}, None) if self.free and not self._waits() else None
+
+    def _alarms(self, watches: Watches) -> Iterator[Alarm]:
+        yield from watches.alarms()
+        if self.concluded is None and int(self.state.winner[0]) >= 0:  # before an arm is named
+            yield from watches.doubts()
+
+    def flagged(self) -> list[Alarm]:
+        """What the watches would say now; they are asked apart, so that when they look does not depend on it."""
+        return list(self._alarms(copy.deepcopy(self.watches)))
 
     def _waits(self) -> bool:
         """Whether the policy would rather wait for effects: by what is expected of them it is about decided."""

@@ -15,7 +15,7 @@ from ..checks import NAME, SurefootError, line
 from . import cache
 from .fold import View
 from .journal import Journal
-from .published import NOT_HERE, absent, digest_of
+from .published import absent, digest_of
 from .rows import Transaction
 from .verify import WRONG
 
@@ -172,8 +172,8 @@ class Live:
             raise SurefootError(f"study {self.name!r} can only be looked at: {doubt}")
 
     def _doubt(self, view: View) -> str | None:
-        if policy := absent(view.design):
-            return f"its policy {policy!r} is {NOT_HERE}"
+        if missing := absent(view.design):
+            return missing
         if view.trouble:
             return f"{view.trouble}; go on with the version that it was begun with ({_begun(view)})"
         if view.digest != digest_of(view.design):

@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..checks import between
+from ..checks import between, percent
 from ..problem import Problem
+from .status import OWN
 
 READ, MOST, FEW = ("effect", "harm"), Problem.budget, 12  # rows that have room for their intervals
 STANDING = {
@@ -72,7 +73,7 @@ def page(c: Mapping[str, Any]) -> str:
     pulls = f'<div class="two">{pulls}</div>' if half < len(doses) else pulls
 
     def lines(rows: list[Any], say: Any) -> list[str]:
-        return [f"{n['at'][:16].replace('T', ' ')} {say(n)} ({n['actor']})" for n in rows]
+        return [f"{n['at'][:16].replace('T', ' ')} {say(n)} ({_by(n)})" for n in rows]
 
     notes = {
         "Deviations": [f"cohort {d['cohort']}, {d['arm']} at {g(d['dose'])}: {d['what']}" for d in c["deviations"]],
@@ -86,7 +87,11 @@ def page(c: Mapping[str, Any]) -> str:
     if none := [name.lower() for name, rows in notes.items() if not rows]:
         along += f"<p class=none>No {', no '.join(none)}.</p>"
     watches = c["watches"]
-    fired = [f"{f['watch']} ({f['arm']}, {f['reading']})" for f in watches["fired"]] or ["none fired"]
+    fired = [
+        f"{f['watch']} ({f['arm']}, {f['reading']}) fired at event {f['event']:,}"
+        + (f", and looked anew after the correction of event {f['corrected']:,}" if f["corrected"] else "")
+        for f in watches["fired"]
+    ] or ["none fired"]
     v, head = c["versions"], c["head"]
     p, title = c["problem"], f"Study {c['study']}"
     sub = f"design {c['design']['name']} · limit {p['limit']:g}" + (
@@ -107,7 +112,7 @@ def page(c: Mapping[str, Any]) -> str:
 <div class="two"><div><h2>What delta covers</h2><p>{e(c["covered"])}</p></div>
 <div><h2>What it does not</h2>{_list(c["not_covered"])}</div></div>
 <h2>Assumptions</h2>{_list(c["assumptions"])}
-<p class="sub">{e(seen)}: {e(", ".join(fired))}.</p>
+<p class="sub">{e(seen)}: {e("; ".join(fired))}.</p>
 <h2>Subjects by arm and dose</h2><p>{e(_exposed(c["exposure"]))}{INTERVALS * (len(doses) <= FEW)}</p>{pulls}
 <h2>Along the way</h2>{along}
 <footer>surefoot {e(v["surefoot"])}, numpy {e(v["numpy"])}, python {e(v["python"])} when the study began.
@@ -141,8 +146,12 @@ def _by_dose(pulls: list[dict[str, Any]], binary: list[bool], most: int = 24) ->
             dose, read = g(part[0]["dose"]) + (f" to {g(part[-1]['dose'])}" if len(part) > 1 else ""), list[str]()
             for key, yes in zip(READ, binary, strict=True):
                 total, ends = sum(row["pulls"] * row[f"mean_{key}"] for row in part), part[0][f"{key}_interval"]
-                said = f"{total:,.0f} of {n:,}" if yes else g(total / n)
-                read.append(said + (f" ({between(ends[0], ends[1], '.2g')})" if ends and len(pulls) <= FEW else ""))
+                more = [percent(total / n)] * yes
+                more += [between(ends[0], ends[1], ".2g")] * bool(ends and len(pulls) <= FEW)
+                read.append(
+                    (f"{total:,.0f}{f' of {n:,}' * (len(pulls) <= FEW)}" if yes else g(total / n))
+                    + (f" ({'; '.join(more)})" if more else "")
+                )
             rows.append([name, dose, f"{n:,}", *read])
     return rows
 
@@ -168,8 +177,16 @@ def _list(lines: list[str], most: int = 40) -> str:
     return "<ul>" + "".join(f"<li>{html.escape(x)}</li>" for x in shown) + "</ul>"
 
 
+def _by(n: Mapping[str, Any]) -> str:
+    """Who did something; what follows from a reading by itself is not said to be done by who told it."""
+    return f"by {OWN[n['by']]}, upon what {n['actor']} told" if n.get("by") in OWN else str(n["actor"])
+
+
 def _change(n: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k} {n['was'][k]:.6g} to {n[k]:.6g}" for k in ("effect", "harm", "dose") if k in n)
+    def said(x: Any) -> str:
+        return x if isinstance(x, str) else f"{x:.12g}"
+
+    return ", ".join(f"{k} {said(n['was'][k])} to {said(n[k])}" for k in ("dose", "n", *READ) if k in n)
 
 
 def _tip(t: Mapping[str, Any]) -> str:

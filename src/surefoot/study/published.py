@@ -91,9 +91,9 @@ class Absent(Policy[Any]):
 
 
 def absent(design: Design) -> str | None:
-    """The policy that a study's design has, where it is not installed."""
+    """That the policy of a study's design is not installed, in words; None where it is."""
     policy = getattr(design, "policy", None)
-    return type(policy).__qualname__ if isinstance(policy, Absent) else None
+    return f"its policy {type(policy).__qualname__!r} is {NOT_HERE}" if isinstance(policy, Absent) else None
 
 
 def designed(setup: Mapping[str, Any]) -> Design:

@@ -12,6 +12,9 @@ from .checker import MANY
 from .fold import View
 from .text import skeleton
 
+CONFIRM = 'if it is true all the same, confirm it with a reason: confirm="why", or --confirm "why"'
+AGAIN = "if it is true all the same, confirm it: confirm=True, or --confirm"  # a correction has its reason anyway
+
 
 def check_open(view: View) -> None:
     if view.stopped:
@@ -24,8 +27,10 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     subject = view.subject(data.get("id"))
     new, old = readings_in(view, subject, data), view.reading(subject)
     id, given = view.identify(subject), view.find(subject)
+    if data.get("arm", name := view.problem.names[given.arm(subject)]) not in (name, None):
+        raise SurefootError(f"{id} is of the arm {name!r}; got {data['arm']!r}")
     if subject in view.gone:
-        raise SurefootError(f"{id} was voided: its place is not open to readings any more")
+        raise SurefootError(f"{id} was voided, which is for good: its place is not open to readings any more")
     if given.blocks and view.reading(subject).get("n", new.get("n")) is None:
         raise SurefootError(f"{id} is a block: tell n, how many subjects it has, with their sums")
     if not new.keys() & {"effect", "harm"}:
@@ -35,10 +40,13 @@ def told(view: View, data: Mapping[str, Any], confirmed: bool = False) -> dict[s
     for key, value in new.items():
         was = old.get(key, given.dose[given.arm(subject)] if key == "dose" and "harm" in old else value)
         if was != value:
+            once = "a block is told once: add up its days, or tell the next one in the next block; " * given.blocks
             raise SurefootError(
                 f"{id}: {key} was told as {_as_told(view, subject, key, was)} before; "
-                f"got {_as_told(view, subject, key, value)}: if that was wrong, use correct"
+                f"got {_as_told(view, subject, key, value)}: {once}if that was wrong, use correct"
             )
+    if not confirmed:
+        _check_dose(view, subject, new.get("dose"))
     if given.blocks and not confirmed:
         _check_size(view, subject, new.get("n", 0))
     fresh = {key: value for key, value in new.items() if key not in old and (key != "dose" or "harm" not in old)}
@@ -90,7 +98,7 @@ def same(view: View, key: str, data: Mapping[str, Any]) -> None:
         raise SurefootError(f"key {key!r} was used for another request before: a new request needs a new key")
 
 
-def _check_size(view: View, subject: int, n: float) -> None:
+def _check_size(view: View, subject: int, n: float, confirm: str = CONFIRM) -> None:
     """Of a block: not many times what was asked for, nor more than that and than the budget has left."""
     id, given = view.identify(subject), view.find(subject)
     if n <= (asked := given.n[given.arm(subject)]):
@@ -98,19 +106,29 @@ def _check_size(view: View, subject: int, n: float) -> None:
     left = _left(view) + view.reading(subject).get("n", 0)
     if n > MANY * asked or n > left:
         beyond = f" and the budget has {max(left, 0):,} left" if n > left else ""
+        raise SurefootError(f"{id}: {n:,} subjects, where {asked:,} were asked for{beyond}: {confirm}")
+
+
+def _check_dose(view: View, subject: int, dose: float | None) -> None:
+    """A dose that was given in place of the one assigned: not above what was certified then."""
+    given = view.find(subject)
+    arm = given.arm(subject)
+    most = given.certified[arm]
+    if dose is not None and most is not None and dose > max(most, given.dose[arm]):
+        it = view.problem.arms[arm]
         raise SurefootError(
-            f"{id}: {n:,} subjects, where {asked:,} were asked for{beyond}: if it is true all the same, confirm it "
-            f"with a reason"
+            f"{view.identify(subject)}: given at {it.label(dose)}, where {it.label(given.dose[arm])} was assigned and "
+            f"up to {it.label(most)} certified: {CONFIRM}"
         )
 
 
-def _check_plausible(view: View, id: str, data: dict[str, Any], n: float) -> None:
+def _check_plausible(view: View, id: str, data: dict[str, Any], n: float, confirm: str = CONFIRM) -> None:
     """Of a block: its means."""
     if not view.plausible(data, n):
         said = ", ".join(f"{k} from {low:g} to {high:g}" for k, (low, high) in view.setup["plausible"].items())
         raise SurefootError(
             f"{id}: got {', '.join(f'{k} {data[k] / n:g}' for k in ('effect', 'harm') if k in data)}; "
-            f"this study expects {said}: if it is true all the same, confirm it with a reason"
+            f"this study expects {said}: {confirm}"
         )
 
 
@@ -131,9 +149,23 @@ def corrected(view: View, data: Mapping[str, Any], confirmed: bool = False) -> d
         raise SurefootError(f"{id}: nothing to correct; the readings are as given already")
     out = {"id": subject, **changed, "was": {key: old[key] for key in changed}}
     if not confirmed:
-        _check_plausible(view, id, changed, changed.get("n") or old.get("n", 1))
-        _check_size(view, subject, changed.get("n", 0))
+        _check_plausible(view, id, changed, changed.get("n") or old.get("n", 1), AGAIN)
+        _check_size(view, subject, changed.get("n", 0), AGAIN)
     return out | {"confirmed": True} if confirmed else out
+
+
+def undone(view: View, was: Mapping[str, Any] | None) -> str | None:
+    """In words, that an ending is not what it was before a correction."""
+    now = view.concluded
+    if was is None or (now is not None and all(now[key] == was[key] for key in ("ending", "winner"))):
+        return None
+    before, after = (
+        x and (x["ending"] if x["winner"] is None else view.problem.names[x["winner"]]) for x in (was, now)
+    )
+    stands = (
+        f"it now ends with {after}" if now else "it runs again" if view.standing == "running" else "it is open again"
+    )
+    return f"the study had ended with {before}; {stands}, and certificates from before the correction are superseded"
 
 
 def voided(view: View, id: Any) -> dict[str, Any]:
@@ -163,7 +195,8 @@ def resumed(view: View, voids: Any, who: str, actors: set[str]) -> dict[str, Any
     others = sorted(actor for actor in actors if skeleton(actor) != skeleton(who))
     if view.lifts_own_alarm(who) and others:
         raise SurefootError(
-            f"a reading that {who} told made a watch pause the study: another actor lifts that ({', '.join(others)})"
+            f"a reading that {who} told made a watch pause the study: another actor lifts that ({', '.join(others)}): "
+            "who that is says --actor, in Python actor="
         )
     if voids is None:
         return {}

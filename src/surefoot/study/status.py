@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..designs.base import STANDINGS
-from ..problem import Problem, SurefootError
-from .checker import Given
+from ..problem import SurefootError
+from .checker import Event, Given
 from .fold import View
 
 RATES = 8  # rows of an arm; neighbouring doses go together where more were given
@@ -24,6 +24,8 @@ TO_DO = {  # by who paused a study: what the people there can do
     "size": "stop it, and begin anew with a sigma in the units of the readings",
     "checker": "keep a backup, and give nothing more: design and checker disagree, which is a fault of the software",
 }
+
+OWN = {"watch": "a watch", "size": "its size", "checker": "the checker"}  # what paused a study by itself
 
 
 class Paused(SurefootError):
@@ -62,16 +64,24 @@ def assignments(view: View, limit: int | None = None, site: str | None = None) -
 
 
 def to_do(view: View) -> str | None:
-    """What to do in a pause; None where there is none."""
-    by = {event.data.get("by", event.kind) for event in view.paused} if view.standing == "paused" else set[str]()
-    return "; ".join(said for who, said in TO_DO.items() if who in by) or None
+    """What to do in a pause; None where there is none. After a correction the watches are asked again."""
+    if view.standing != "paused":
+        return None
+    by = {event.data.get("by", event.kind): event.seq for event in view.paused}
+    what = {who: said for who, said in TO_DO.items() if who in by}
+    if view.changed > by.get("watch", view.changed) and not (still := view.flagged()):
+        what["watch"] = "a reading was corrected since, and nothing is flagged now: resume it with a reason"
+    elif view.changed > by.get("watch", view.changed):
+        what["watch"] = f"a reading was corrected since, and still {still[0].message}: {what['watch']}"
+    if who := view.told_alarm:
+        what["watch"] += f". Somebody else than {who} resumes it"
+    return "; ".join(what.values())
 
 
 def check_running(view: View) -> None:
     """That nothing is given out in a pause is said, with why, by whom and what to do: at an end there is just none."""
     if view.standing == "paused":
-        own = {"watch": "a watch", "size": "its size", "checker": "the checker"}
-        who = [own.get(e.data.get("by", ""), e.actor) for e in view.paused]
+        who = [OWN.get(e.data.get("by", ""), e.actor) for e in view.paused]
         said = "; ".join(f"by {by} on {e.at[:10]}: {e.reason}" for by, e in zip(who, view.paused, strict=True))
         raise Paused(f"study {view.name!r} is paused {said}. What to do: {to_do(view)}")
 
@@ -85,10 +95,6 @@ def _why(view: View, given: Given, arm: int) -> str:
     elif given.dose[arm] <= it.start or most is None:
         why = "the start dose, declared safe"
     return f"cohort {given.number}: {why}{alone}"
-
-
-def budget(problem: Problem) -> int | None:
-    return problem.budget if problem.budget < Problem.budget else None
 
 
 def held(view: View) -> dict[str, list[int]]:
@@ -167,7 +173,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "winner": view.problem.names[end["winner"]] if end and end["winner"] is not None else None,
         "cohort": len(view.cohorts),
         "readings": sum(arm["pulls"] for arm in arms),
-        "budget": budget(view.problem),
+        "budget": view.problem.most,
         "open": len(assignments(view)) + len(view.reserved.keys() & _waiting(view)),
         "reserved": {site: len(own) for site, own in held(view).items()},
         "awaiting": len(awaiting(view)),
@@ -206,11 +212,12 @@ def grouped(rows: list[dict[str, Any]], most: int = RATES) -> list[dict[str, Any
 
 def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """What was read at each dose of an arm, a level by its name: how many, and their means; of yes or no, how often
-    yes."""
+    yes; whether its harm is over the limit, as read."""
     binary = [key for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True) if noise.binary]
     return [
         {"arm": it.name, "from": it.said(row["from"]), "to": it.said(row["to"])}
         | {key: row[key] for key in ("n", "effect", "harm")}
+        | {"over_limit": row["harm"] > view.problem.limit}
         | {f"{key}s": round(row["n"] * row[key]) for key in binary}
         for it, rows in zip(view.problem.arms, by, strict=True)
         for row in grouped(rows, len(it.labels or ()) or RATES)
@@ -241,3 +248,22 @@ def readings(view: View) -> list[dict[str, Any]]:
             row |= {"effect": told.get("effect"), "harm": told.get("harm"), "status": status}
             rows.append(row | {"site": view.reserved.get(subject)})
     return rows
+
+
+def named(view: View, event: Event) -> dict[str, Any]:
+    """A payload with the names that people know: ids, levels, and of a cohort how many get what; without what follows
+    from the rest."""
+    data, arms = event.data, view.problem.arms
+    if event.kind == "opened":
+        given = zip(arms, data["n"], data["dose"], strict=True)
+        return {it.name: f"{n:,} at {it.label(dose)}" for it, n, dose in given if n}
+    if "ids" in data:
+        data |= {"ids": " ".join(map(view.identify, data["ids"]))}
+    if "id" in data:
+        it = arms[view.find(data["id"]).arm(data["id"])]
+        for part in (data, data.get("was", {})):
+            part |= {"dose": it.said(part["dose"])} if "dose" in part else {}
+            for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True):
+                part.pop(f"{key}_spread" if noise.binary else "", None)
+        data["id"] = view.identify(data["id"])
+    return data

@@ -186,7 +186,8 @@ class Study(Live):
     ) -> str | None:  # fmt: skip
         """What came of an assignment: both readings, or the harm now and the effect later; and the dose given, where it
         differs. A request with a `key` can be sent again: it counts once. `confirm`: why a reading outside of the
-        plausible range is true all the same. Returns, in words, what a certificate lists as a deviation.
+        plausible range, a dose above the certified ones or a much larger block is true all the same. Returns, in words,
+        what a certificate lists as a deviation.
 
         Of a block: `n`, how many subjects came, with effect and harm as sums over them, or effect_mean and harm_mean;
         and effect_squares and harm_squares (sums of squares), or effect_sd and harm_sd, where sigma is not known.
@@ -204,8 +205,8 @@ class Study(Live):
     ) -> int:
         """Readings from a CSV file, a table of rows (mappings) or a data frame: all of them or, if one is wrong, none.
 
-        Columns: id, effect, harm, and if wanted dose, key and confirm; of blocks n and the others of `tell`. Returns
-        how many were new.
+        Columns: id, effect, harm, and if wanted arm (it is checked), dose, key and confirm; of blocks n and the others
+        of `tell`. Returns how many were new.
         """
         found = list(table(rows))
         wrong: list[str] = []
@@ -245,20 +246,24 @@ class Study(Live):
                 add("returned", data, reason(why))
 
     def void(self, id: str, reason: str, *, actor: str | None = None) -> None:
-        """A subject dropped out before any reading."""
+        """A subject dropped out before any reading, or a block is lost. It is for good: no reading is taken then."""
         with self._writing(actor) as add:
             add("voided", requests.voided(self._view, id), _reason(reason))
 
     def correct(
         self, id: str, effect: Any = None, harm: Any = None, reason: str = "", *, dose: Any = None,
         confirm: bool = False, actor: str | None = None, **block: Any,
-    ) -> None:  # fmt: skip
-        """A reading was wrong, or a block (see `tell`). The old one stays in the journal; all decisions are taken anew.
-        `confirm`: it is true although it is outside of the plausible range."""
+    ) -> str | None:  # fmt: skip
+        """A reading was wrong, or a block (see `tell`). The old one stays in the journal; what was concluded is
+        concluded anew. `confirm`: it is true although it is outside of the plausible range. Returns, in words, that an
+        ending does not hold any more."""
         known_keys("what is told", block, BLOCK)
-        with self._writing(actor) as add:
-            new = {"id": id, "effect": effect, "harm": harm, "dose": dose, **block}
-            add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
+        with self._lock:
+            with self._writing(actor) as add:
+                was = self._view.concluded
+                new = {"id": id, "effect": effect, "harm": harm, "dose": dose, **block}
+                add("corrected", requests.corrected(self._view, new, bool(confirm)), _reason(reason))
+            return requests.undone(self._view, was)
 
     def pause(self, reason: str, *, actor: str | None = None) -> None:
         """Give out no assignments until `resume`. Readings of what was given before can still be told."""

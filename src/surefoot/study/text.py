@@ -14,7 +14,8 @@ from ..checks import SurefootError, line
 from .blocks import COLUMNS as BLOCK
 
 # Of a table of readings; all but the first three may be left out, and of blocks those too that have a mean instead
-COLUMNS = ("id", "effect", "harm", "dose", "key", "confirm", *BLOCK)
+COLUMNS = ("id", "effect", "harm", "arm", "dose", "key", "confirm", *BLOCK)
+NEEDED = f"needed are id, effect and harm, of blocks n too; if wanted {', '.join(x for x in COLUMNS[3:] if x != 'n')}"
 
 # Letters of other scripts that look like Latin ones, and digits that look like letters
 TWINS = str.maketrans(
@@ -112,7 +113,7 @@ def _parsed(path: str, opened: Iterable[str]) -> Iterator[tuple[str, dict[str, A
             ("has a column twice:", sorted({n for n in head if head.count(n) > 1})),
         ):
             if names:
-                raise SurefootError(f"{path} {what} {', '.join(map(repr, names))}; columns are {', '.join(COLUMNS)}")
+                raise SurefootError(f"{path} {what} {', '.join(map(repr, names))}; {NEEDED}")
         for cells in reader:
             if not cells:
                 continue

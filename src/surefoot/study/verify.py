@@ -30,8 +30,8 @@ def check(
 
     From outside of the database: `head`, the hash of an event; a `certificate`, as JSON or as the page; a `checkpoint`
     signed by one of `keys`. Each may be older than the journal: then it passes, and the report says what came since,
-    and whether a certificate is `superseded`.
-    The report's `compared` lists what was held against the journal.
+    and whether a certificate is `superseded`, other readings counting now, or `withdrawn`: it said how the study ended,
+    and by a correction that is not how it stands now. The report's `compared` lists what was held against the journal.
     """
     report: dict[str, Any] = {"ok": False, "events": len(events), "head": events[-1].hash if events else None}
     report |= {
@@ -41,6 +41,7 @@ def check(
         "compared": [],
         "since": {},
         "superseded": False,
+        "withdrawn": False,
     }
     try:
         upto, content, page = _certificate(certificate, events)
@@ -78,6 +79,8 @@ def check(
         now = Certificate.of(view).content
         report["superseded"] = any(now[key] != content[key] for key in ("concluded", "arms", "pulls", "deviations"))
         report["now"] = now["concluded"]["words"]
+        was, is_ = ([x["concluded"][key] for key in ("ending", "winner")] for x in (content, now))
+        report["withdrawn"] = content["concluded"]["final"] and was != is_
     return report | {"message": _words(report, at, upto, signed)}
 
 
@@ -221,7 +224,9 @@ def _words(report: Mapping[str, Any], at: int, certificate: int, signed: int) ->
         said += (
             f", and the certificate follows from the first {certificate:,}: {len(report['compared'])} parts compared"
         )
-    if report["superseded"]:
+    if report["withdrawn"]:
+        said += f"; what it concluded was withdrawn by a correction after it: {report['now'].rstrip('.')}"
+    elif report["superseded"]:
         said += f"; it is superseded by what came after it, and another is due: {report['now'].rstrip('.')}"
     if signed:
         said += f"; authenticated up to event {signed:,} by a signed checkpoint"
@@ -232,5 +237,6 @@ def _words(report: Mapping[str, Any], at: int, certificate: int, signed: int) ->
         said += f"; since event {at:,}: {since}"
     if at < count:
         last = f"events after {at:,} that were removed" if at else "removed last events"
-        said += f"; to notice {last}, give the head that you noted: --head HASH, or --certificate FILE"
+        said += f"; to notice {last}, give the head that you noted: --head HASH"
+        said += "" if certificate else ", or --certificate FILE"
     return said

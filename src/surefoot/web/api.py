@@ -135,6 +135,7 @@ def write(ask: Ask, part: str, body: Body, command: str, **arguments: Any) -> Re
         found = getattr(study, command)(**arguments, actor=ask.me.actor)
         ask.site.hub.heads.pop(study.name, None)
         done = {"done": found if isinstance(found, int) else True}
+        done |= {"undone": found} if command == "correct" else {}
         return done if ask.me.role == ENTRY else done | head(study)
 
     return once(ask, body, do)

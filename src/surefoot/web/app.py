@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .. import __version__
-from ..problem import SurefootError
+from ..checks import SurefootError, percent
 from . import charts
 from .access import ADMIN, ROLES, Access, Refused, Who
 from .gate import CHANGE, ENTER, READ, Ask, Denied, Elsewhere, Guard, Needs, Safety, fresh_key
@@ -100,7 +100,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    pages.filters |= {"number": charts.number, "when": when, "part": path_of, "words": lambda x: Markup.escape(x)}
+    pages.filters |= {
+        "number": charts.number,
+        "percent": percent,
+        "when": when,
+        "part": path_of,
+        "words": lambda x: Markup.escape(x),
+    }
     pages.globals |= {"charts": charts, "ROLES": ROLES}
     return pages
 

@@ -15,6 +15,7 @@ from ..problem import Problem
 from ..study.certificate import _words as conclusion
 from ..study.fold import View
 from ..study.page import STANDING
+from ..study.published import absent
 from ..study.status import awaiting, doses, grouped, rates, to_do
 
 SHOWN = 12  # arms in pictures
@@ -125,14 +126,14 @@ def board(view: View) -> dict[str, Any]:
         "to_do": to_do(view),
         "rates": rates(view, at),
         "holds": view.trouble is None,
-        "trouble": view.trouble,
+        "trouble": view.trouble or absent(view.design),
         "recommendation": brief(view.design.recommendation(view.state).words(p)),
         "limit": p.limit,
         "ceiling": p.ceiling,
         "slack": p.slack,
         "delta": p.delta,
         "shape": p.shape,
-        "budget": p.budget if p.budget < Problem.budget else None,
+        "budget": p.most,
         "design": view.design.name,
         "theorem": view.setup["theorem"]["name"],
         "cohort": len(view.cohorts),

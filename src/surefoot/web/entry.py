@@ -243,9 +243,9 @@ def change(part: str, ask: Ask = needs(*CHANGE)) -> Response:
             )  # fmt: skip
 
         def do() -> str:
-            getattr(study, command)(**arguments, actor=ask.me.actor)
+            said = getattr(study, command)(**arguments, actor=ask.me.actor)
             ask.site.hub.touched(study.name)
-            return f"Done: {COMMANDS[command].lower()}."
+            return f"Done: {COMMANDS[command].lower()}." + (f" {said}." if isinstance(said, str) else "")
 
         return once(ask, do, f"/study/{path_of(study.name)}")
     except SurefootError as error:
