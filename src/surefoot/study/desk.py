@@ -32,7 +32,7 @@ class Desk:
 
     def awaiting(self) -> list[dict[str, Any]]:
         """Those of this site whose effect is due."""
-        return self._brief(lambda: self._study.awaiting(site=self.site) if self._known() else [])
+        return self._brief(lambda: self._study.awaiting(site=self.site))
 
     def tell(self, id: str, effect: Any = None, harm: Any = None, dose: Any = None, **more: Any) -> str | None:
         self.check(id)

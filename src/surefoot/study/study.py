@@ -151,7 +151,7 @@ class Study(Live):
     def awaiting(self, *, site: str | None = None) -> list[Assignment]:
         """The assignments whose harm was told and whose effect is due; of one site alone, where it is given."""
         with self._lock:
-            view, site = self.view, _site(self.view, site)
+            view = self.view
             return [a for a in awaiting(view) if site is None or view.reserved.get(a.subject) == site]
 
     def verdict(self) -> Verdict:
