@@ -55,6 +55,7 @@ def same(one: Any, other: Any, at: str = "") -> None:
         for key in one.keys() - {"study", "created", "opened", "at", "event", "head", "not_covered"}:
             same(one[key], other[key], f"{at}.{key}")
     elif isinstance(one, (list, tuple)):
+        one = [x for x in one if not isinstance(x, dict) or x.get("watch") != "drift"]
         assert len(one) == len(other), at
         for x, y in zip(one, other, strict=True):
             same(x, y, at)
