@@ -180,6 +180,19 @@ def test_a_tolerance_helps() -> None:
     assert tolerant.pulls.mean() < plain.pulls.mean()
 
 
+@pytest.mark.parametrize("instance", [0, 4])
+def test_no_pulls_are_spent_on_arms_that_are_within_the_tolerance(instance: int) -> None:
+    """Of several arms as good as each other, those that are shown to be near enough are left alone: else the leader is
+    pulled for their sake for ever, and the last one that is not near waits."""
+    problem, scenario = case("random-monotonic", instance=instance)
+    second, first = np.sort(scenario.truth(problem).value)[-2:]
+    plain, tolerant = (
+        simulate(problem.but(tolerance=x, budget=10**6), scenario, DESIGN, 24, seed=77)
+        for x in (None, 10 * (first - second))
+    )
+    assert np.all(tolerant.winner >= 0) and tolerant.pulls.mean() < 0.8 * plain.pulls.mean()
+
+
 def test_refine_knows_the_winners_dose() -> None:
     problem, scenario = two(0.3)
     width = 0.1

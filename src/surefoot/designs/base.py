@@ -200,6 +200,7 @@ class State(Verdict):
     """A verdict and what a design keeps beside it. `found`: how the winner was found, while refining goes on."""
 
     found: Array  # index into ENDINGS, 0 while no winner is known
+    near: Array  # whether an arm is shown to be no better than the leader by more than the tolerance
     memory: Any = None  # of a policy; a dataclass of arrays
     floor: Any = None  # of what it is put on (`compose.Floor`), likewise
     readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
@@ -497,6 +498,7 @@ def blank(problem: Problem, trials: int, xp: Any) -> dict[str, Any]:
         "ending": xp.zeros(trials, **whole),
         "found": xp.zeros(trials, **whole),
         "winner": xp.full(trials, -1, **whole),
+        "near": xp.zeros(shape, dtype=xp.bool),
         "standing": xp.zeros(shape, **whole),
         "lower": xp.full(shape, -xp.inf, dtype=xp.float64),
         "upper": xp.full(shape, xp.inf, dtype=xp.float64),

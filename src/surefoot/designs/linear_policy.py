@@ -90,13 +90,14 @@ def progress(s: LinearState) -> Array:
     the least."""
     xp, (leads, rival) = array_namespace(s.pulls), roles(s)
     part = xp.clip(s.look.evidence / (goal(s.problem) + LOSS), 0.0, 1.0)
-    return xp.where(leads, xp.min(xp.where(rival, part, 1.0), axis=1, keepdims=True), part)
+    return xp.where(leads, xp.min(xp.where(rival & ~s.near, part, 1.0), axis=1, keepdims=True), part)
 
 
 def in_turn(s: LinearState, n: Array) -> Array:
     """The arms whose turn it is, beside those that are starved."""
     xp, look = array_namespace(n), s.look
     leads, rival = roles(s)
+    rival = rival & ~s.near  # of those that are nothing more is to be shown
     index = xp.where(rival, look.evidence + xp.log(xp.maximum(n, like(n, 1.0))), xp.inf)
     least = xp.min(index, axis=1, keepdims=True)
     share = leaders_share(s, look, rival)

@@ -176,6 +176,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         if p.tolerance is not None:
             rest = rival & ~beaten & (xp.arange(d, device=device(leader)) != leader[:, None])
             near = beaten | self.refuted(s, rest, xp.broadcast_to(leader[:, None], other.shape), p.tolerance)[0]
+            near = xp.where(news[:, None], near, s.near)
         return conclude(s, harm_at_start, leader, beaten, near, level, level)
 
     def refuted(self, s: MonotonicState, which: Array, other: Array, shift: float) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, tab
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, unbet
 from .monotonic_floor import MonotonicFloor
-from .settle import level_above, round_down, wanted
+from .settle import level_above, open_claims, round_down
 
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
@@ -110,7 +110,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
 
     def choose(self, state: MonotonicState, u: Array) -> Cohort:
         xp, s, p = array_namespace(state.base), state, state.problem
-        live, now = wanted(s), self.now(s)
+        live, now = open_claims(s), self.now(s)
         share = self.share(s, now, now.rival & ~now.climbs & ~now.moves)
         few = 5 * pick(s.n, now.leader) < xp.max(xp.where(now.rival, s.n, 0), axis=1, keepdims=True)
         chosen = live & xp.where(now.leads, (share >= 0.5) | few, now.climbs | now.moves | (share <= 2.0))
@@ -136,7 +136,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         xp, p = array_namespace(s.base), s.problem
         leader = self.leader(s)
         leads = xp.arange(len(p.arms), device=device(leader)) == leader[:, None]
-        value, rival = self.values(s), wanted(s) & ~leads
+        value, rival = self.values(s), open_claims(s) & ~leads
         best = pick(value, leader)
         others = xp.where(rival, value, -xp.inf)
         other = xp.max(others, axis=1, keepdims=True)
@@ -223,7 +223,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
 
     def leader(self, s: MonotonicState) -> Array:
         xp, value = array_namespace(s.base), self.values(s)
-        return xp.argmax(xp.where(wanted(s), xp.where(s.n > 0, value, -1e300), -xp.inf), axis=1)
+        return xp.argmax(xp.where(open_claims(s), xp.where(s.n > 0, value, -1e300), -xp.inf), axis=1)
 
     def over(self, s: MonotonicState, x: Array) -> Array:
         """Of a rival: where it is as far over the limit as its effect is below x, in sigmas, or as far up as it may."""
@@ -339,7 +339,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         xp, p = array_namespace(effect), s.problem
         best = pick(self.values(s), leader) + (p.tolerance or 0.0)
         gap = xp.abs(best - effect)
-        near = xp.min(xp.where(leads | ~wanted(s), xp.inf, gap), axis=1, keepdims=True)
+        near = xp.min(xp.where(leads | ~open_claims(s), xp.inf, gap), axis=1, keepdims=True)
         size = xp.maximum(xp.where(leads & xp.isfinite(near), near, gap), noise) / p.noises[0].scale
         before = xp.where(leads, s.total[..., ABOVE][..., 0], s.total[..., BELOW][..., 0])
         size = xp.minimum(size, xp.sqrt((MOST + before) / xp.maximum(floats(cohort.n), 1.0)))

@@ -49,7 +49,7 @@ def conclude(
     known = (s.found > 0) & xp.any(active & ~beaten & (arms == s.winner[:, None]), axis=1)
     found = xp.where(known, s.found, xp.where(left == 1, BEST_ARM, xp.zeros_like(s.found)))
     if p.tolerance is not None:
-        close = xp.all(near | ~active | beaten | ~others, axis=1)
+        close, s = xp.all(near | ~active | beaten | ~others, axis=1), replace(s, near=near & others)
         found = xp.where((found == RUNNING) & (left > 1) & close, WITHIN_TOLERANCE, found)
     winner = xp.where(found > 0, xp.where(known, s.winner, leader), -1)
     ending = found
@@ -78,6 +78,11 @@ def wanted(s: State) -> Array:
     xp = array_namespace(s.pulls)
     arms = xp.arange(len(s.problem.arms), device=device(s.pulls))
     return (s.standing == ACTIVE) & ((s.found == 0)[:, None] | (arms == s.winner[:, None]))
+
+
+def open_claims(s: State) -> Array:
+    """Those of them that are not near, too: with a tolerance nothing more is to be shown of the others."""
+    return wanted(s) & (~s.near | (s.found > 0)[:, None])
 
 
 def round_down(problem: Problem, dose: Array) -> Array:
