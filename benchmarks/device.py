@@ -4,7 +4,8 @@
     agree   failures and means on every scenario of the catalogue, against NumPy, in standard errors
 
 Options: --device cuda --trials 20000 --seconds 20 --widths 4096,65536 --designs NAME,... --scenarios NAME,...
-    --workers 8: also so many processes on the device, at the smallest width (start nvidia-cuda-mps-control -d before)
+    --workers 4: also so many processes on the device, each with trials of its own, at the smallest width (start
+    nvidia-cuda-mps-control -d before)
 Needs NumPy, PyTorch and array-api-compat alone: a borrowed machine may have no more.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import math
 import sys
 import time
+from multiprocessing import get_context
 from typing import Any
 
 from surefoot.catalogue import CASES, case
@@ -57,12 +59,21 @@ def rates(options: argparse.Namespace) -> None:
             )
         if options.workers > 1:
             width = min(w for _, w in wide if w)
-            trials = options.workers * 8 * width  # a job of each
-            how: dict[str, Any] = {"device": options.device, "width": width, "keep": False, "workers": options.workers}
-            began = time.perf_counter()
-            simulate(problem, truth, design, trials, 1, **how)
-            took = time.perf_counter() - began
-            say(f"{name:20} {options.workers} processes at {width:,} {trials / took:12,.0f} trials/s with their start")
+            jobs = [(name, scenario, options.device, width, seed) for seed in range(1, options.workers + 1)]
+            with get_context("spawn").Pool(options.workers) as pool:
+                times = pool.starmap(alone, jobs, chunksize=1)
+            took, trials = max(end for _, end in times) - min(start for start, _ in times), 3 * width // 2 * len(jobs)
+            many = f"{len(jobs)} processes at {width:,}"
+            say(f"{name:20} {many} {trials / took:12,.0f} trials/s ({trials:,} in {took:.1f} s)")
+
+
+def alone(name: str, scenario: str, device: str, width: int, seed: int) -> tuple[float, float]:
+    """When one of several processes began, and when it ended."""
+    problem, truth = case(scenario, 10)
+    simulate(problem, truth, make(name), 64, device=device, width=64, progress=False)  # warm
+    began = time.time()
+    simulate(problem, truth, make(name), 3 * width // 2, seed, device=device, width=width, keep=False, progress=False)
+    return began, time.time()
 
 
 def agree(options: argparse.Namespace) -> None:

@@ -15,6 +15,8 @@ from .simulate import Run, simulate_all
 
 Row = dict[str, Any]
 
+WIDE = 4096  # trials side by side on a device: several processes share it, a run each
+
 
 def check(
     designs: Sequence[Design],
@@ -31,7 +33,7 @@ def check(
     runs: list[tuple[str, Run]] = []
 
     def add(label: str, one: Design, many: int, name: str, instance: int | None = None) -> None:
-        width = many if device else None
+        width = min(many, WIDE) if device else None
         made = case(name, instance=instance, **(problem or {}))
         runs.append((label, Run(*made, one, many, seed, keep=False, device=device, width=width)))
 
