@@ -457,6 +457,7 @@ def with_problem(**changes: Any) -> list[Event]:
     {"kind": "bounded", "low": 0.0, "high": 1.0, "spread": True}, {"sigma": 0.2},
     {"effect": {"kind": "gaussian", "sigma": 0.2}}, {"effect": {"kind": "bernoulli"}, "kind": "bernoulli"},
     {"effect": {"kind": "bernoulli"}, "harm": {"kind": "bernoulli", "guess": 0.1}},
+    {"effect": {"kind": "gaussian", "sigma": 0.2}, "harm": {"kind": "gaussian", "sigma": 0.2}, "kind": "bernoulli"},
 ])  # fmt: skip
 def test_a_noise_says_what_its_kind_says_and_nothing_else(noise: dict[str, Any]) -> None:
     """A guess beside binary readings changed what they were taken for."""

@@ -483,6 +483,12 @@ def test_no_point_of_a_cell_has_less_wealth_than_the_cell(noise: dict[str, Any],
                 assert least <= kind.wager(sums, (z, z), sign, checker.NEAR) + 1e-9
 
 
+def test_what_is_no_number_refutes_nothing() -> None:
+    """Far out a sum of bets may be the difference of two infinite ones."""
+    for evidence, shown in ((2.0, True), (0.5, False), (math.nan, False)):
+        assert checker.everywhere(1.0, [0.0, 1.0], lambda x, y, e=evidence: e) is shown  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("signals", ["any", "independent"])
 @pytest.mark.parametrize("binary", [False, True])
 def test_no_bar_of_a_cell_has_less_wealth_than_the_cell(signals: str, binary: bool) -> None:

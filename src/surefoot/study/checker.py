@@ -6,10 +6,10 @@ It takes the events of a study one after the other, and derives anew: the chain 
 those before it, that every dose given was certified by readings told before it was released, and that the ending
 follows from the readings at delta. Then it says in words what was concluded and what happened on the way.
 
-It imports nothing of the package, and the package uses it as its guard: a study releases a cohort, and names an arm,
-only if this very code agrees. It says nothing about how doses are chosen: no theorem does. To be read in this order:
-the chain (`Event`), what events amount to (`Record`), kinds of readings (`Kind`), and the theorems (`THEOREMS`),
-whose lemmas are those of docs/guarantees.md. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
+It imports nothing of the package, which uses it as its guard: a study releases a cohort, and names an arm, only if this
+very code agrees. How doses are chosen is no matter: no theorem asks. To be read in this order: what may stand in an
+event (`FIELDS`), the chain (`Event`), what events amount to (`Record`), bets on readings (`Kind`), and the theorems
+(`THEOREMS`), by the lemmas of docs/guarantees.md. Exit codes: 0 it holds, 1 it does not, 2 it cannot be read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 ORIGIN = "0" * 64  # what the first event has as the hash of the one before
 CLOSE = 1e-9  # how far two computations of the same number may differ, relatively
@@ -46,10 +46,9 @@ FIELDS = {kind: frozenset(names.split()) for kind, names in {
     "created": "problem design options theorem seed voids worst blocks pipeline plausible lift watch versions",
     "opened": "dose n stakes certified", "told": f"id {' '.join(TOLD)}", "voided": "id",
     "corrected": f"id {' '.join(TOLD)} was confirmed", "assigned": "ids for", "returned": "ids",
-    "paused": "by watch arm reading", "warned": "by watch arm reading",
-    "resumed": "voids", "stopped": "", "closed": "", "ended": "ending after winner out withheld",
-    "adopted": "digest versions", "exported": "versions", "imported": "versions", "checkpointed": "key",
-    "clock": "",
+    "paused": "by watch arm reading", "warned": "by watch arm reading", "resumed": "voids", "stopped": "", "closed": "",
+    "ended": "ending after winner out withheld", "adopted": "digest versions", "exported": "versions",
+    "imported": "versions", "checkpointed": "key", "clock": "",
 }.items()}  # fmt: skip
 REASONED = {"voided", "corrected", "returned", "paused", "resumed", "stopped", "closed", "adopted"}  # by whoever did so
 LAST = {"corrected", "returned", "adopted", "exported", "imported", "checkpointed", "clock"}  # may follow a stop
@@ -89,15 +88,17 @@ def finite(x: Any) -> bool:
     return type(x) in (int, float) and abs(x) <= 1e100
 
 
-def shown(text: str) -> str:
-    """For a terminal: what is no letter, or none that it has, as its code."""
-    plain, has = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text), sys.stdout.encoding or "ascii"
-    return plain.encode(has, "backslashreplace").decode(has)
+def fields(table: Data, known: Iterable[str]) -> Data:
+    """A table of the first event, if it holds what it may and numbers that can be."""
+    need(table.keys() <= set(known), "the first event holds what is not known here:", *table)
+    for key, x in table.items():
+        sized = finite(x) and (x == 0 or 1e-50 <= abs(x) <= 1e50)
+        fits = sized and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
+        need(type(x) is TEXTS[key] if key in TEXTS else fits, key, "cannot be", x)
+    return table
 
 
 # The chain
-
-
 def once(pairs: list[tuple[str, Any]]) -> Data:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
     found = dict(pairs)
@@ -141,22 +142,20 @@ class Event(NamedTuple):
 
 
 # What the events amount to
-
-
 class Given:
     """A cohort that was released: which subjects get which arm at which dose."""
 
-    def __init__(
-        self, number: int, first: int, data: Data, seed: int, seq: int = 0, at: str = "", blocks: bool = False
-    ):
-        self.number, self.first, self.seed, self.seq, self.at = number, first, seed, seq, at
+    seq, at = 0, ""  # of its event
+
+    def __init__(self, number: int, first: int, data: Data, seed: int, blocks: bool = False):
+        self.number, self.first, self.seed = number, first, seed
         self.dose: list[float] = data["dose"]
         self.n: list[int] = data["n"]
-        self.stakes: list[Any] = data.get("stakes") or [None] * len(self.n)
-        self.certified: list[float | None] = data.get("certified") or [None] * len(self.n)
+        self.stakes: list[Any] = data.get("stakes", [None] * len(self.n))
+        self.certified: list[float | None] = data.get("certified", [None] * len(self.n))
         self.blocks = blocks  # whether all subjects of an arm are told as one
-        self.size = self.left = self.harms = sum(map(bool, self.n) if blocks else self.n)
-        # left: readings that have not come; harms: of which not even the harm has
+        self.size = sum(map(bool, self.n) if blocks else self.n)
+        self.left = self.harms = self.size  # readings that have not come; of which not even the harm has
         self.later: dict[int, int] = {}  # subject who took the place of one who dropped out -> arm
         self.closed = self.withdrawn = False
         self.came: Sums = {}  # what came back, by arm and dose given; known once it is closed
@@ -190,7 +189,6 @@ class Record:
         self.done = 0  # so many cohorts are evidence, one after the other
         self.changed = 0  # the last event that changed what was told
         self.gone: dict[int, str] = {}  # subject who dropped out -> open, counts (as a reading), replaced
-        self.later: dict[int, Given] = {}  # subjects who took over from one who dropped out -> their cohort
         self.paused: list[Event] = []  # since the last resume; empty while running
         self.fired: set[tuple[str, int, str]] = set()  # watches that have spoken: name, arm, reading
         self.stopped: Event | None = None
@@ -207,9 +205,9 @@ class Record:
         timed = event.at[4:20:3] + event.at[26:] == "--T::.+00:00" and datetime.fromisoformat(event.at)  # all alike
         need(plain and timed, "its study, actor, reason or key is no line of text, or its time none of UTC")
         need((event.at < self.at) == (kind == "clock"), "its time is before that of the last, and no event says so")
-        data = event.data if data is None else data
         need((kind == "created") == (self.seq == 0), "a study begins with its creation, once")
         need(kind in FIELDS and event.version == VERSION, "it is of a kind that is not known here; upgrade surefoot")
+        data = event.data if data is None else data
         need(data.keys() <= FIELDS[kind], "it holds what is not known here")
         if "versions" in data:
             fields(data["versions"], {"surefoot", "numpy", "python"})
@@ -224,10 +222,8 @@ class Record:
     # One method for each kind of event that changes what is known
     def _created(self, event: Event, data: Data) -> None:
         self.created, self.name, self.setup = event, event.study, data
-        self.seed: int = data["seed"]
         need(data["theorem"]["name"] in THEOREMS, "the theorem is not known to this checker:", data["theorem"]["name"])
-        self.theorem = self._fresh()
-        self.pipeline: int = data.get("pipeline", 1)
+        self.theorem, self.seed, self.pipeline = self._fresh(), data["seed"], data.get("pipeline", 1)
         late = 100 if self.theorem.UNITS else 1  # the paper's stages are decided on as a whole
         fields(data["theorem"], {"name", "digest"})
         watch, ranges = fields(data["watch"], {"level", "do", "digest"}), data["plausible"] or {}
@@ -245,19 +241,17 @@ class Record:
     def _opened(self, event: Event, data: Data) -> None:
         runs = not self.paused and self.concluded is None
         need(runs and self.free, "the study is paused or has ended, or another cohort is open, not for effects alone")
-        staked = [*data["certified"], *(x for row in data["stakes"] for x in row or ())]
-        numbers = [*data["dose"], *(x for x in staked if x is not None)]
-        whole = all(type(n) is int and 0 <= n <= 10**12 for n in data["n"]) and all(map(finite, numbers))
+        staked = [x for row in (data["certified"], *data["stakes"]) for x in row or () if x is not None]
+        whole = all(type(n) is int and 0 <= n <= 10**12 for n in data["n"]) and all(map(finite, data["dose"] + staked))
         need(whole and {len(x) for x in data.values()} == {self.theorem.d}, "it does not say what every arm is given")
-        blocks = bool(self.setup.get("blocks"))
-        given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, event.seq, event.at, blocks)
+        given = Given(len(self.cohorts) + 1, len(self.harm), data, self.seed, "n" in self.told)
+        given.seq, given.at = event.seq, event.at
         need(1 <= given.size <= MOST, "a cohort has at least one assignment, and not too many")
         self.allow(given.dose, given.n, given.stakes)
         ahead = self.ahead()
         for arm, most in enumerate(given.certified):  # an arm without subjects rests: its dose is nobody's
-            now = ahead.certified(arm)
-            fits = near(INF if most is None else most, now)
-            need(fits, "it says that", most, "was certified; the readings certify", now)
+            same = near(INF if most is None else most, now := ahead.certified(arm))
+            need(same, "it says that", most, "was certified; the readings certify", now)
         self.theorem.publish(given.dose, given.stakes)
         self.cohorts.append(given)
         self.add_subjects(given.size)
@@ -267,34 +261,30 @@ class Record:
             values.extend([NAN] * count)
 
     def _told(self, event: Event, data: Data) -> None:
-        subject, given = data["id"], self.find(data["id"])
-        need(subject not in self.gone, subject, "dropped out")
-        need("effect" in data or "harm" in data, subject, "tells nothing")
-        late = given.closed  # the assignment had been withdrawn
-        self._put(subject, given, {key: x for key, x in data.items() if key != "id"}, {}, event.reason is not None)
-        if late and self.complete(subject):
+        """Of a subject for the first time; or corrected, from what it `was`."""
+        subject, given, corrects = data["id"], self.find(data["id"]), event.kind == "corrected"
+        was, late = data["was"] if corrects else {}, given.closed
+        need(subject not in self.gone, subject, "dropped out: it has no reading that could be corrected")
+        new = {key: x for key, x in data.items() if key in TOLD}
+        says = was.keys() == data.keys() - {"id", "was", "confirmed"} if corrects else "effect" in new or "harm" in new
+        need(new and says, subject, "tells nothing, or does not say what was told before")
+        self._put(subject, given, new, was, data.get("confirmed") is True if corrects else event.reason is not None)
+        if corrects:
+            self.fired.clear()
+        if corrects or (late and self.complete(subject)):  # late: the assignment had been withdrawn
             self.changed = event.seq
-            self.again(given)
+            if late:
+                self.again(given)
 
-    def _corrected(self, event: Event, data: Data) -> None:
-        subject, given, was = data["id"], self.find(data["id"]), data["was"]
-        need(subject not in self.gone, subject, "has no reading that could be corrected")
-        named = was and was.keys() == data.keys() - {"id", "was", "confirmed"}
-        need(named, "a correction says what was told before")
-        self._put(subject, given, {key: data[key] for key in was}, was, data.get("confirmed") is True)
-        self.changed = event.seq
-        self.fired.clear()
-        if given.closed:
-            self.again(given)
+    _corrected = _told
 
     def _put(self, subject: int, given: Given, new: Data, was: Data, confirmed: bool) -> None:
         """Put down what is told of a subject for the first time, or corrected from what it `was`, if it may be."""
         known = self.reading(subject)
-        same = was == {key: x for key, x in known.items() if key in new}
+        same = was == {key: known[key] for key in new if key in known}
         need(same, subject, "was told before, or not what the correction says")
         for key, x in new.items():
-            if key not in self.told or not finite(x):
-                raise Broken(f"{subject} has a {key} that cannot be")
+            need(key in self.told and finite(x), subject, "has a", key, "that cannot be")
             self.told[key][subject] = x
         effect, harm, n = self.effect[subject], self.harm[subject], self.told["n"][subject] if given.blocks else 1
         need(n >= 1 and type(new.get("n", 1)) is int, subject, "is a block: it needs an n of at least 1")
@@ -327,14 +317,10 @@ class Record:
         for subject in [s for s, how in self.gone.items() if how == "open"]:
             given, self.gone[subject] = self.find(subject), "replaced" if voids is None else "counts"
             if voids is None:
-                given.later[len(self.harm)], self.later[len(self.harm)] = given.arm(subject), given
+                given.later[len(self.harm)] = given.arm(subject)
                 self.add_subjects(1)
             else:
                 self._put(subject, given, voids, {}, True)
-
-    def _paused(self, event: Event, data: Data) -> None:
-        self._warned(event, data)
-        self.paused.append(event)
 
     def _warned(self, event: Event, data: Data) -> None:
         """By a watch, of which no more is checked here than that there is such a one; or somebody's pause."""
@@ -345,6 +331,10 @@ class Record:
         else:
             known = data["by"] in ("actor", "checker", "size") and len(data) == 1 and event.kind == "paused"
         need(known, "there is no such watch, and nobody else who says so")
+        if event.kind == "paused":
+            self.paused.append(event)
+
+    _paused = _warned
 
     def _assigned(self, event: Event, data: Data) -> None:
         for subject in data["ids"]:
@@ -382,10 +372,8 @@ class Record:
         return not (self.open and self.open.harms) and len(self.cohorts) - self.done < self.pipeline
 
     def find(self, subject: int) -> Given:
-        """The cohort of a subject."""
+        """The cohort of a subject. Who takes a place over is of the last one: no other is opened while one is free."""
         need(type(subject) is int and 1 <= subject < len(self.harm), subject, "has not been assigned")
-        if subject in self.later:
-            return self.later[subject]
         if subject >= self.cohorts[-1].first:
             return self.cohorts[-1]
         return self.cohorts[bisect_right(self.cohorts, subject, key=lambda given: given.first) - 1]
@@ -454,13 +442,16 @@ class Record:
         return list(takewhile(lambda given: not given.harms or given.withdrawn, self.cohorts[self.done :]))
 
     def ahead(self) -> Theorem:
-        """What is proved with the harms of cohorts whose effects are awaited. Only its doses are used: they rest on
-        harms alone, which count in the order of the cohorts, by stakes that were fixed before ("Late effects")."""
-        pending = self.pending()
-        found = copy.deepcopy(self.theorem) if pending else self.theorem
-        for given in pending:
-            found.take(given, self.sums(given, harms=True))
-        return found
+        """What is proved with harms of cohorts whose effects are awaited. Only its doses are used ("Late effects")."""
+        theorem = self.theorem
+        for given in self.pending():
+            theorem = self._awaiting(theorem, given)
+        return theorem
+
+    def _awaiting(self, theorem: Theorem, given: Given) -> Theorem:
+        theorem = copy.deepcopy(theorem)
+        theorem.take(given, self.sums(given, harms=True))
+        return theorem
 
     def replay(self) -> Iterator[tuple[Given | None, Theorem]]:
         """Each cohort with what was proved before it, by what is known now; at last None and what is proved now."""
@@ -472,8 +463,7 @@ class Record:
             if given.closed:
                 theorem.take(given)
             elif not given.harms or given.withdrawn:  # what was known of doses before the next: its effects are awaited
-                ahead = copy.deepcopy(now)
-                ahead.take(given, self.sums(given, harms=True))
+                ahead = self._awaiting(now, given)
         yield None, theorem
 
     def allow(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> None:
@@ -484,19 +474,19 @@ class Record:
         need(not no, "; ".join(no))
 
     def conclude(self, ending: Data) -> None:
-        """Raises where an ending does not follow from the readings. `after` which cohort it did, and after which an arm
-        was `out`: what was proved then stays proved. `withheld`: the arms that, against what was assumed, seem to have
-        no safe dose, so that none is named."""
+        """Raises where an ending does not follow. `after` which cohort it did, and after which an arm was `out`: what
+        was proved then stays so. `withheld`: the arms whose start dose seems not to be safe, so that none is named."""
         kind, winner, after, out = (ending[key] for key in ("ending", "winner", "after", "out"))
-        theorem, names, pulls, doubted = self._fresh(), [arm.name for arm in self.theorem.arms], 0.0, set[int]()
-        named, held = kind in ("best-arm", "within-tolerance"), ending.get("withheld", [])
-        tolerated = winner if kind == "within-tolerance" else None
-        need(winner is None or (type(winner) is int and 0 <= winner < len(names)), "there is no arm", winner)
+        theorem, names, pulls = self._fresh(), [arm.name for arm in self.theorem.arms], 0.0
+        held, tolerated = ending.get("withheld", []), winner if kind == "within-tolerance" else None
+        named = kind in ("best-arm", "within-tolerance")
+        one = winner is None or (type(winner) is int and 0 <= winner < len(names))
+        need(one and (winner is not None) + bool(held) == named, "it names an arm where there is none, or none")
         need(named or kind in ("all-stopped", "budget-spent"), "there is no ending", kind)
-        need((winner is None) != named or (named and held), "it names an arm where there is none, or none")
-        need(type(after) is int and 0 <= after <= self.done, "nothing ends after cohort", after)
-        whole = len(out) == len(names) and all(x is None or (type(x) is int and 0 < x <= after) for x in out)
-        need(whole, "it does not say after which cohort every arm was out")
+        whole = all(type(x) is int and 0 < x <= after for x in out if x is not None) and len(out) == len(names)
+        whole = whole and type(after) is int and 0 <= after <= self.done
+        need(whole, "it does not say after which cohort it ended, and every arm was out")
+        doubted = {arm for watch, arm, _ in self.fired if watch == "start"}
         for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
             theorem.publish(given.dose, given.stakes)
             theorem.take(given)
@@ -504,8 +494,7 @@ class Record:
             for arm in (arm for arm, when in enumerate(out) if when == given.number):
                 need(theorem.out(arm), names[arm], "was not out after cohort", given.number)
                 doubted |= {arm} if theorem.harmful(arm) else set()
-        doubted |= {arm for watch, arm, _ in self.fired if watch == "start"}
-        need(set(held) <= doubted and not (held and winner is not None), "nothing is known of the starts withheld")
+        need(set(held) <= doubted, "nothing is known of the starts withheld")
         if kind == "budget-spent":  # or, of the paper's designs, the next stage would not fit in
             spent = pulls >= self.setup["problem"].get("budget", 1e9) or not theorem.UNITS
             need(spent, f"the budget is not spent by {pulls:,.0f} readings")
@@ -520,8 +509,6 @@ class Record:
 
 
 # From an export to words
-
-
 def exported(data: Any) -> list[Event]:
     """The events of an export, which says nothing beside them."""
     known = {"surefoot": "study", "format": VERSION, "study": data["events"][0]["study"], "events": data["events"]}
@@ -541,10 +528,9 @@ def check(events: Sequence[Event], head: str | None = None) -> Data:
     known = [event.seq for event in events if head in (None, event.hash)]
     if not known:
         return report | {"message": "no event has this head: one was changed or is missing"}
-    since = (
-        "" if known[-1] == len(events) else f"; the head is that of event {known[-1]:,}, and vouches for none after it"
-    )
-    return report | {"ok": True, "message": f"all {len(events):,} events hold{since}", "says": words(record)}
+    since = f"; the head is that of event {known[-1]:,}, and vouches for none after it"
+    message = f"all {len(events):,} events hold{since if known[-1] < len(events) else ''}"
+    return report | {"ok": True, "message": message, "says": words(record)}
 
 
 def words(record: Record) -> list[str]:
@@ -561,7 +547,7 @@ def words(record: Record) -> list[str]:
         said = said if end["winner"] is None else f"{names[end['winner']]} is {what} (arm {end['winner'] + 1})"
     count = Counter(event.kind for event in record.notes)
     told = [s for s in range(1, len(record.harm)) if record.complete(s)]
-    many = sum(int(record.told["n"][s]) if record.setup.get("blocks") else 1 for s in told)
+    many = sum(int(record.told["n"][s]) for s in told) if record.setup.get("blocks") else len(told)
     late = [given.number for given, theorem in record.replay() if given for arm in range(len(names))
             if given.n[arm] and theorem.refusal(arm, given.dose[arm])]  # fmt: skip
     return [
@@ -575,6 +561,12 @@ def words(record: Record) -> list[str]:
         f"{count['warned']} warnings, {count['adopted']} adoptions, {count['clock']} times the clock went backwards.",
         f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",
     ]
+
+
+def shown(text: str) -> str:
+    """For a terminal: what is no letter, or none that it has, as its code."""
+    plain, has = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text), sys.stdout.encoding or "ascii"
+    return plain.encode(has, "backslashreplace").decode(has)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -593,13 +585,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if report["ok"] else 1
 
 
-# Readings, as theorems take them
+# Bets: logs of wealth, and mixtures of them
 
 SIGMA = 0.1  # share of delta: upper bounds on sigmas that are not known
 WIDER = [0.5 * (1.25**k - 1) for k in (0.03, 0.06, 0.12, 0.25, 0.5, 1, 2, 3, 4.5, 7, 11, 16, 20)]
 VARY = (0.9, 0.75, 0.5, 0.3, 0.15, 0.06, 0.02)  # sizes of bets that learn how bounded readings vary
 Atoms = list[tuple[float, float]]
-Lines = Callable[[float], list[tuple[float, float]]]  # of a number: logs, and their derivatives
 
 
 def mixture(top: float, ratio: float, dense: int, below: int, above: int, tails: float, nothing: float) -> Atoms:
@@ -632,23 +623,23 @@ def log_sum(logs: Sequence[float]) -> float:
     return top + math.log(math.fsum(math.exp(x - top) for x in logs))
 
 
+def log_mixture(s: float, v: float, atoms: Atoms) -> float:
+    return log_sum([g * s - 0.5 * g * g * v + w for g, w in atoms])
+
+
 def either(a: float, b: float, share: float) -> float:
     """Log of the wealth of two bets, of which the second has this share of the stake."""
     return log_sum([x + math.log(part) for x, part in ((a, 1 - share), (b, share)) if part > 0])
 
 
-def log_mixture(s: float, v: float, atoms: Atoms) -> float:
-    return log_sum([g * s - 0.5 * g * g * v + w for g, w in atoms])
-
-
-def descend(x: float, steps: int, goal: float, of: Lines, least: float = -INF, most: float = INF) -> float:
-    """Newton's method towards where the log of a sum of exponentials is the goal. The sum is convex, so that from
-    outside it never passes that place, and may be stopped early."""
+def descend(x: float, steps: int, goal: float, of: Callable[[float], Atoms], most: float = INF) -> float:
+    """Newton's method towards where the log of a sum of exponentials is the goal. It is convex: from outside it never
+    passes that place, and may be stopped early. `of` a number: the logs, and their derivatives."""
     for _ in range(steps):
         found = of(x)
         total = log_sum([e for e, _ in found])
         x -= (total - goal) / math.fsum(math.exp(e - total) * slope for e, slope in found)
-        x = min(max(x, least), most)
+        x = min(max(x, 0.0), most)
     return x
 
 
@@ -657,7 +648,7 @@ def rate(n: float, total: float, goal: float, sign: int, atoms: Atoms) -> float:
     rest = [(math.exp(sign * g) - 1, w + sign * g * total) for g, w in atoms]
     ends = [(math.exp((e - goal) / n) - 1) / c for c, e in rest]
     p = max(0.0, *ends) if sign > 0 else min(1.0, *ends)
-    return descend(p, 2, goal, lambda p: [(e - n * math.log(1 + p * c), -n * c / (1 + p * c)) for c, e in rest], 0.0, 1)
+    return descend(p, 2, goal, lambda p: [(e - n * math.log(1 + p * c), -n * c / (1 + p * c)) for c, e in rest], 1.0)
 
 
 def tight(q: float) -> float:
@@ -676,12 +667,11 @@ def everywhere(goal: float, marks: Sequence[float], total: Callable[[float, floa
     goal, cells = goal * (1 - CLOSE), list(pairwise(sorted(set(marks))))
     while cells:
         low, high = cells.pop()
-        if total(low, high) >= goal:
-            continue
-        middle = (low + high) / 2
-        if not low < middle < high or total(middle, middle) < goal:
-            return False
-        cells += [(low, middle), (middle, high)]
+        if not total(low, high) >= goal:  # nor is it where that is no number
+            middle = (low + high) / 2
+            if not low < middle < high or total(middle, middle) < goal:
+                return False
+            cells += [(low, middle), (middle, high)]
     return True
 
 
@@ -696,8 +686,7 @@ class Kind:
         self.whole, self.binary = coin or self.counts, coin or (bounded and units)
         low, high = (noise["low"], noise["high"]) if bounded else (0, 1) if coin else (0 if self.counts else -INF, INF)
         need(low < high, "readings are between two numbers that rise, not", low, high)
-        self.ends, hair = (float(low), float(high)), CLOSE * max(abs(x) for x in (low, high, 0) if math.isfinite(x))
-        self.least, self.most = low - hair, high + hair
+        self.ends, self.hair = (float(low), float(high)), CLOSE * max(abs(x) for x in (low, high, 0) if abs(x) < INF)
         self.low, self.wide = (self.ends[0], self.ends[1] - self.ends[0]) if bounded and units else (0.0, 1.0)
         self.guessed, self.varying = kind == "gaussian-guess", noise.get("spread") is True  # how they vary is bet on
         self.sigma: float = 0.5 * (high - low) / self.wide if bounded or coin else noise[NOISES[kind][0]]
@@ -708,8 +697,8 @@ class Kind:
 
     def possible(self, total: float, n: float) -> bool:
         """Whether n readings can have this sum (nan: it is not known yet)."""
-        fits = n * self.least <= total <= n * self.most and not (self.whole and total % 1)
-        return fits or total != total
+        low, high = n * (self.ends[0] - self.hair), n * (self.ends[1] + self.hair)
+        return total != total or (low <= total <= high and not (self.whole and total % 1))
 
     def learn(self, arm: int, n: float, square: float, goal: float) -> None:
         """An upper bound on a sigma that is not known, by how readings vary within a cohort."""
@@ -720,12 +709,6 @@ class Kind:
         if (y := max((e - goal) / s for e, s in rest) if q > 0 else 0.0) > 0:
             y = descend(y, 3, goal, lambda y: [(e - s * y, -s) for e, s in rest])
             self.weight[arm] = max(self.weight[arm], self.sigma**2 * y)
-
-    def centred(self, n: float, total: float, square: float) -> tuple[float, float, float]:
-        """n readings, their sum and that of their squares, from the origin."""
-        self.origin = total / n if self.origin != self.origin else self.origin
-        off = total - n * self.origin
-        return n, off, square + off * off / n
 
     def wager(self, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
         """Log of the wealth of bets that a mean is above all numbers of a cell (below them), whose first end is the one
@@ -766,8 +749,6 @@ class Kind:
 
 
 # The theorems
-
-
 class Arm(NamedTuple):
     name: str
     start: float  # known to be safe
@@ -781,22 +762,10 @@ class Arm(NamedTuple):
         return max((x for x in self.levels if x <= dose * (1 + CLOSE)), default=dose)
 
 
-def fields(table: Data, known: Iterable[str]) -> Data:
-    """A table of the first event, if it holds what it may and numbers that can be."""
-    need(table.keys() <= set(known), "the first event holds what is not known here:", *table)
-    for key, x in table.items():
-        if key in TEXTS:
-            need(type(x) is TEXTS[key], key, "cannot be", x)
-        else:
-            sized = finite(x) and (x == 0 or 1e-50 <= abs(x) <= 1e50)
-            fits = sized and (x > 0 or key not in POSITIVE) and (x >= 0 or key not in ("slack", "tolerance"))
-            need(fits, key, "cannot be", x)
-    return table
-
-
 class Theorem:
     """What readings prove. The numbers of a problem are those of the first event. Every theorem says by itself:"""
 
+    theorem: ClassVar[str]  # its name and number
     shape: str  # of the problems that it is about
     bet: Callable[[int, float, Came, Stakes], None]  # an arm, what came back at a dose, and what was staked on that
     certified: Callable[[int], float]  # the largest dose of an arm that may be given
@@ -806,12 +775,13 @@ class Theorem:
     UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
 
     def __init__(self, problem: Data, options: Data):
-        noise, self.d, self.problem = problem["noise"], len(problem["arms"]), fields(problem, PROBLEM)
+        fields(problem, PROBLEM)
         need(problem["shape"] == self.shape, f"the theorem is about problems of the shape {self.shape!r}")
-        need(problem["delta"] < 1, "the theorem is about a delta below 1")
-        self.kinds = [Kind(noise.get(key, noise), self.d, self.UNITS) for key in READINGS]
-        need(problem.get("signals", "any") in ("any", "independent"), "readings are independent, or of any kind")
+        fits = problem["delta"] < 1 and problem.get("signals", "any") in ("any", "independent")
+        need(fits, "the theorem is about a delta below 1, and readings that are independent, or of any kind")
+        noise, self.d, self.problem = problem["noise"], len(problem["arms"]), problem
         need("kind" in noise or noise.keys() == set(READINGS), "there is noise that nobody reads")
+        self.kinds = [Kind(noise if "kind" in noise else noise[key], self.d, self.UNITS) for key in READINGS]
         self.effect, self.harm = self.kinds
         guessed, wide = sum(kind.guessed for kind in self.kinds), self.harm.wide
         need(self.UNITS or not guessed, "this theorem needs a sigma that is known")
@@ -830,8 +800,7 @@ class Theorem:
         start, levels = arm["start"], arm.get("levels") or []
         top = levels[-1] if levels else arm.get("max", INF)
         need((start > 0 or self.shape != "linear") and start <= top and sorted(levels) == levels, "doses cannot be so")
-        steep: float = arm["lipschitz"] if self.shape == "monotonic" else INF
-        return Arm(arm["name"], start, top, steep / wide, levels)
+        return Arm(arm["name"], start, top, arm["lipschitz"] / wide if self.shape == "monotonic" else INF, levels)
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Stakes], anew: bool = True) -> None:
         """A cohort with these doses and stakes is to be released; `anew`: after a correction."""
@@ -839,19 +808,18 @@ class Theorem:
     def take(self, given: Given, came: Sums | None = None) -> None:
         """What came back of a cohort: first the doses that were given instead of the one assigned, without stakes."""
         came = given.came if came is None else came
-        for arm, (main, stakes) in enumerate(zip(given.dose, given.stakes, strict=True)):
+        for arm, main in enumerate(given.dose):
             for dose in sorted((a for i, a in came if i == arm), key=lambda a: (a == main, a)):
                 n, *sums = came[arm, dose]
-                squares = sums[2:] or (0.0, 0.0)
-                scaled = [(x - n * kind.low) / kind.wide for x, kind in zip(sums[:2], self.kinds, strict=True)]
-                scaled += [x / kind.wide**2 for x, kind in zip(squares, self.kinds, strict=True)]
-                self.bet(arm, dose, (n, *scaled), stakes if dose == main else None)
+                scaled = [(x - n * kind.low) / kind.wide for x, kind in zip(sums, self.kinds, strict=False)]
+                squares = [x / kind.wide**2 for x, kind in zip(sums[2:] or (0.0, 0.0), self.kinds, strict=True)]
+                self.bet(arm, dose, (n, *scaled, *squares), given.stakes[arm] if dose == main else None)
                 for kind, square in zip(self.kinds, squares, strict=True):
                     kind.learn(arm, n, square, self.spread)
 
     def out(self, arm: int, named: int | None = None) -> bool:
-        """Whether it is proved that an arm is not the best, or has no safe dose; or, where another arm is `named`, that
-        it is not better than that by more than the tolerance."""
+        """Whether an arm is shown not to be the best, or to have no safe dose; or, where another is `named`, not to be
+        better than that by more than the tolerance."""
         return (named is None and self.harmful(arm)) or self.refuted(arm, named)
 
     def goal(self, share: float, each: bool = True) -> float:
@@ -885,14 +853,9 @@ class Stage(NamedTuple):
 
 class Staged(Theorem):
     """The paper's designs. Stakes of an arm: how many pulls its stage has in all, the number of its estimate, and the
-    cohort with which the stage began.
-
-    By Hoeffding a mean of n readings is within sigma sqrt(2 log(8 w t^2/delta)/n) of the truth, where the statements of
-    all numbers t hold together with probability 1 - delta; n is fixed before they come, so other doses and more pulls
-    than were asked for are set aside. A stage is made of the cohorts that asked for the same since it began, and the
-    one before it ends with the cohort before that. So every cohort says which readings count. Only after a correction
-    may it go back: then those of stages that the readings as corrected do not lead to are set aside, each as a whole.
-    """
+    cohort with which the stage began. A stage is made of the cohorts since then that asked for the same; the one before
+    it ends with the cohort before that. So every cohort says which readings count; other doses, more pulls than were
+    asked for and, after a correction, stages that it does not lead to are set aside."""
 
     UNITS = False
     bounds: Callable[[int], tuple[float, float, float, bool]]  # certified dose, value from and to, whether harmful
@@ -940,7 +903,7 @@ class Staged(Theorem):
         return sums, sums[0] == want
 
     def estimates(self, arm: int) -> Iterator[tuple[float, ...]]:
-        """Of each stage that is complete: its dose, and what mean effect and mean harm are between."""
+        """Of each stage that is complete: its dose, and what mean effect and mean harm are between (Hoeffding)."""
         for stage in self.path(len(self.past)):
             (n, *sums), complete = self.pulls(stage, arm)
             if n and complete:
@@ -964,25 +927,23 @@ class Staged(Theorem):
 class SafeBAILinear(Staged):
     """Lemma 1 of the paper; the number is that of the epoch. Effect and harm are slopes times the dose."""
 
-    shape = "linear"
+    theorem, shape = "safebai-linear/1", "linear"
 
     def bounds(self, arm: int) -> tuple[float, float, float, bool]:
         it, limit, found = self.arms[arm], self.limit, list(self.estimates(arm))
         none = it.top if math.isfinite(it.top) else it.start  # where there is shown to be no harm
         doses = [none if most <= 0 else limit * dose / most for dose, _, _, _, most in found]
         safe = it.within(max([it.start, *doses]))
-        lower, upper, harmful = -INF, INF, False
-        for dose, worst, best, least, _ in found:
-            lower = max(lower, safe * worst / dose)
-            upper = min(upper, it.within(limit * dose / least if least > 0 else it.top) * best / dose)
-            harmful = harmful or it.start * least / dose > limit
-        return safe, lower, upper, harmful
+        lower = max((safe * worst / dose for dose, worst, *_ in found), default=-INF)
+        over = [it.within(limit * dose / least if least > 0 else it.top) for dose, _, _, least, _ in found]
+        upper = min((most * x[2] / x[0] for most, x in zip(over, found, strict=True)), default=INF)
+        return safe, lower, upper, any(it.start * x[3] / x[0] > limit for x in found)
 
 
 class SafeBAIMonotonic(Staged):
     """Lemma 13 of the paper; the number is over all arms. Harm never falls, and rises by at most K a unit."""
 
-    shape = "monotonic"
+    theorem, shape = "safebai-monotonic/1", "monotonic"
 
     def bounds(self, arm: int) -> tuple[float, float, float, bool]:
         it, found = self.arms[arm], list(self.estimates(arm))
@@ -1001,7 +962,7 @@ class SurefootLinear(Theorem):
     theta a, its harm mu a. Stakes of an arm: `own`, `led`, and one for each arm's claim. Shares of delta: doses 0.3,
     stops 0.05, verdict 0.65."""
 
-    shape = "linear"
+    theorem, shape = "surefoot-linear/4", "linear"
     OWN, LED, SHARED = 0, 1, 2  # and on
 
     def __init__(self, problem: Data, options: Data):
@@ -1019,6 +980,9 @@ class SurefootLinear(Theorem):
 
     def certified(self, arm: int) -> float:
         return self.safe[arm]
+
+    def harmful(self, arm: int) -> bool:
+        return self.least[arm] > self.limit
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Lemma 1. Only pulls at a dose that was certified before them are bet on, and only with a stake above 0."""
@@ -1054,9 +1018,6 @@ class SurefootLinear(Theorem):
         self.safe[arm], self.unsafe[arm] = max(self.safe[arm], safe), min(self.unsafe[arm], over)
         self.least[arm] = max(self.least[arm], lower * self.sz)
 
-    def harmful(self, arm: int) -> bool:
-        return self.least[arm] > self.limit
-
     def refuted(self, arm: int, named: int | None) -> bool:
         """Lemma 6: the wealth against the claim of an arm is 1/(0.65 delta) at every bar u from 0 to 1."""
         marks = [self.shift / (1 + self.shift), 1.0]
@@ -1081,14 +1042,13 @@ class SurefootLinear(Theorem):
         return either(ups + alone, either(line, cap, share), 0.25)
 
     def sides(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
-        """Lemma 4: the least evidence over a cell of bars that a value is above (below), by both of its readings, and
-        by its effect alone."""
+        """Lemma 4: the least evidence over a cell of bars that a value is above (below): by cone, and by cap."""
         (y, z, w), at = (sign * x for x in bets[1:4]), self.height(high if sign > 0 else low)
         noises = {self.shrink(low), self.shrink(high)}  # at the bars between, the effect's is between
         return min(self.cone(low, high, r, y, z) for r in noises), min((y - w * at / reach) / r for r in noises)
 
     def logs(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
-        """Logs of the wealth from these; of binary effects alone by their likelihood ratios."""
+        """Logs of the wealth from these; of binary effects alone by their likelihood ratios (lemma 3)."""
         line, cap = (log_mixture(s, bets[0], CONTRAST) for s in self.sides(bets, low, high, reach, sign))
         if self.effect.binary:
             (n, dose, total), at = bets[4:], self.height(high if sign > 0 else low) * self.sy
@@ -1097,8 +1057,7 @@ class SurefootLinear(Theorem):
         return line, cap
 
     def cone(self, low: float, high: float, r: float, y: float, z: float) -> float:
-        """The least over a cell of (1 - u) y - u z in units of its noise, if that of the effect is r: at an end or, of
-        independent readings, in between, where it is a sinusoid in the angle of the bar."""
+        """Lemma 7: the least of a cone over a cell, of an effect with sigma r: at an end or, a sinusoid, in between."""
         free = self.problem.get("signals") == "independent"
         if free and low * y + (1 - low) * r * r * z > 0 > high * y + (1 - high) * r * r * z:
             return -math.hypot(y / r, z)
@@ -1120,34 +1079,32 @@ class SurefootLinear(Theorem):
         return tight(max(bar, 1e-12)) / self.sy if self.effect.binary and bar < 0.499 else 1.0
 
 
-class Rung(NamedTuple):
-    """What was bet on an arm at one dose: logs of wealth that harm is over the limit and under it, and the sums of bets
-    that the effect is below a value and above it (as `Kind.wager` takes them)."""
+class Ladder(NamedTuple):
+    """What was bet on an arm, by rising doses: logs of wealth that harm is over the limit and under it, and the sums of
+    bets that the effect is below a value and above it (as `Kind.wager` takes them)."""
 
-    dose: float
-    over: float
-    under: float
-    below: Sequence[float]
-    above: Sequence[float]
+    dose: list[float]
+    over: list[float]
+    under: list[float]
+    below: list[list[float]]
+    above: list[list[float]]
 
 
 class Joint(Theorem):
-    """Theorems 2 and 3: an arm's claim is refuted by all readings jointly, at every value x that it may have.
-
-    `below` is the least evidence, over its largest safe dose b, that an arm's value is below x: up to b harm is bet to
-    be above the limit, and above b the effect to be below x. `above`, that it is above x: up to b the effect is bet to
-    be above x, and above b harm to be below the limit."""
+    """Theorems 2 and 3: an arm's claim is refuted by all readings jointly, at every value x that it may have. `below`:
+    the least evidence, over its largest safe dose b, that its value is below x, by harms up to b and effects above b.
+    `above`: that it is above x, by effects up to b and harms above b."""
 
     COUNTS = True
     SHARE: float  # of delta, for the verdict
     prior: Atoms  # of the bets on effects
-    ladder: Callable[[int], list[Rung]]  # of an arm, by rising doses
-    cuts: Callable[[int, list[Rung]], Sequence[int]]  # how many rungs may be up to b
-    below: Callable[[int, list[Rung], float, float], float]  # at no x between these two is it less
+    ladder: Callable[[int], Ladder]
+    known: Callable[[int], int]  # how many doses of the ladder are at most b, in any case
+    below: Callable[[int, Ladder, float, float], float]  # at no x between these two is it less
 
     def refuted(self, arm: int, named: int | None) -> bool:
-        """The bets that an arm's value is below x, and those of others above x (above x - the tolerance, of the one to
-        be named), come to 1/(share delta) at every x. The former rise with x, the others fall."""
+        """The bets that its value is below x, which rise with x, and those of others above x (above x - the tolerance,
+        of the one to be named), which fall, come to 1/(share delta) at every x."""
         ladders = [self.ladder(j) for j in range(self.d)]
 
         def total(low: float, high: float) -> float:
@@ -1155,15 +1112,13 @@ class Joint(Theorem):
             ups = [self.above(j, ladders[j], high - x, low - x) for j, x in enumerate(shifts) if j != arm]
             return self.below(arm, ladders[arm], low, high) + math.fsum(ups)
 
-        sums = [x for rungs in ladders for rung in rungs for x in (rung.below, rung.above) if x[1] > 0]
+        sums = [x for ladder in ladders for x in (*ladder.below, *ladder.above) if x[1] > 0]
         ends = [0.0, 1.0] if self.effect.binary else [0.0 if self.effect.counts else -1e60, 1e60]  # as good as infinite
         return everywhere(self.goal(self.SHARE, each=False), [*ends, *(x[2] / x[1] for x in sums)], total)
 
-    def above(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
-        return min(
-            math.fsum(rung.under for rung in rungs[c:]) + self.effects([rung.above for rung in rungs[:c]], x, y, 1)
-            for c in self.cuts(arm, rungs)
-        )
+    def above(self, arm: int, ladder: Ladder, x: float, y: float) -> float:
+        cuts = range(self.known(arm), len(ladder.dose) + 1)
+        return min(math.fsum(ladder.under[c:]) + self.effects(ladder.above[:c], x, y, 1) for c in cuts)
 
     def effects(self, parts: Sequence[Sequence[float]], x: float, y: float, sign: int) -> float:
         """Log of the wealth of bets on the effects at several doses together, that their mean is above x (below it)."""
@@ -1175,7 +1130,7 @@ class SurefootMonotonic(Joint):
     """Theorem 2. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for the verdict, and the
     sizes of its bets on the effect, below and above. Shares of delta: climb 0.35, verdict 0.53, stops 0.04."""
 
-    shape = "monotonic"
+    theorem, shape = "surefoot-monotonic/3", "monotonic"
     RUNGS, SHARE = 32, 0.53
 
     def __init__(self, problem: Data, options: Data):
@@ -1214,8 +1169,7 @@ class SurefootMonotonic(Joint):
         self.regrid(arm, passed, 1.0)
 
     def regrid(self, arm: int, passed: int, times: float) -> None:
-        """A new rung takes the wealth of the old one at or above it, or the least where there are two; the last one,
-        at the largest dose, the least of all."""
+        """A new rung takes the wealth of the old one at or above it, the lesser of two; the last the least of all."""
         old, last = self.rungs[arm], self.RUNGS - 1
         ends = [(math.floor(j * times), math.ceil((j + 1) * times) - 1) for j in range(self.RUNGS)]
         new = [min(old[min(passed + k, last)] for k in cell) for cell in ends]
@@ -1235,29 +1189,27 @@ class SurefootMonotonic(Joint):
             size = float(size > 0) if self.likely else size
             add(sums, (self.effect.weight[arm] * x for x in (n * size**2, n * size, size * effect)))
 
+    def ladder(self, arm: int) -> Ladder:
+        doses = sorted(self.at[arm])
+        harms, below, above = ([self.at[arm][dose][k] for dose in doses] for k in range(3))
+        return Ladder(doses, [over for over, _ in harms], [under for _, under in harms], below, above)
+
+    def known(self, arm: int) -> int:
+        return sum(dose <= self.arms[arm].start for dose in self.at[arm])
+
     def harmful(self, arm: int) -> bool:
-        over = [rung.over for rung in self.ladder(arm) if rung.dose <= self.arms[arm].start]
-        return sum(over) >= self.goal(0.04)
+        return sum(self.ladder(arm).over[: self.known(arm)]) >= self.goal(0.04)
 
-    def ladder(self, arm: int) -> list[Rung]:
-        return [Rung(dose, over, under, *sums) for dose, ((over, under), *sums) in sorted(self.at[arm].items())]
-
-    def cuts(self, arm: int, rungs: list[Rung]) -> list[int]:
-        start = self.arms[arm].start
-        return [c for c in range(len(rungs) + 1) if c == len(rungs) or rungs[c].dose > start]
-
-    def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
-        found = [  # b is from rung c - 1 to below rung c
-            math.fsum(rung.over for rung in rungs[:c]) + self.effects([rung.below for rung in rungs[c:]], x, y, -1)
-            for c in range(len(rungs) + 1)
-        ]
+    def below(self, arm: int, ladder: Ladder, x: float, y: float) -> float:
+        cuts = range(len(ladder.dose) + 1)  # b is from the dose before c to below the dose c
+        found = [math.fsum(ladder.over[:c]) + self.effects(ladder.below[c:], x, y, -1) for c in cuts]
         least, it = list(found), self.arms[arm]
-        for c, (dose, after) in enumerate(pairwise([*(rung.dose for rung in rungs), INF]), 1):
+        for c, (dose, after) in enumerate(pairwise([*ladder.dose, INF]), 1):
             if dose >= it.top or dose in it.levels:  # b may be this very dose: half and half
                 least[c] = either(found[c], found[c - 1], 0.5) if it.start < it.top else found[c - 1]
                 if any(dose < a < after for a in it.levels):  # or another
                     least[c] = min(least[c], found[c])
-        return min(least[c] for c in self.cuts(arm, rungs))
+        return min(least[self.known(arm) :])
 
 
 class SurefootLevels(Joint):
@@ -1265,7 +1217,7 @@ class SurefootLevels(Joint):
     bet: that harm is below the ceiling (calm), below the limit (low), above it (high), that the effect is below x,
     above x. Shares of delta: calm 0.1, good 0.05, over 0.05, verdict 0.8."""
 
-    shape = "levels"
+    theorem, shape = "surefoot-levels/2", "levels"
     SHARE, prior = 0.8, APART
 
     def __init__(self, problem: Data, options: Data):
@@ -1291,6 +1243,9 @@ class SurefootLevels(Joint):
         """One level above those that are calm, and below those that are barred."""
         return float(max(min(self.calm[arm] + 1, len(self.bets[arm]) - 1, self.barred[arm] - 1), 0))
 
+    def harmful(self, arm: int) -> bool:
+        return self.over[arm] < 1
+
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Levels are below a bound in order from the second on, by the bets at and above each; above one in order from
         the last down, by the bets at and below each. What was shown once stays shown."""
@@ -1304,7 +1259,9 @@ class SurefootLevels(Joint):
             r = 1 if k < 3 else 0
             if stake is not None and stake > 0:
                 kind, weight = self.kinds[r], self.kinds[r].weight[arm]
-                more = kind.centred(n, totals[r], came[3 + r]) if kind.squares else ()
+                kind.origin = totals[r] / n if kind.origin != kind.origin else kind.origin
+                off = totals[r] - n * kind.origin
+                more = (n, off, came[3 + r] + off * off / n) if kind.squares else ()
                 add(sums, (weight * n, weight * n, weight * totals[r], squares[r] * kind.varying, *more))
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
@@ -1320,32 +1277,24 @@ class SurefootLevels(Joint):
             passed = [math.fsum(wealth[:j]) >= self.goal(0.05) for j in range(count, 0, -1)]
             shown[arm] = min(shown[arm], count - [*passed, False].index(False))
 
-    def harmful(self, arm: int) -> bool:
-        return self.over[arm] < 1
+    def ladder(self, arm: int) -> Ladder:
+        below, above = ([level[k] for level in self.bets[arm]] for k in (3, 4))
+        return Ladder(self.arms[arm].levels, self.high[arm], self.low[arm], below, above)
 
-    def ladder(self, arm: int) -> list[Rung]:
-        harms = zip(self.high[arm], self.low[arm], self.bets[arm], strict=True)
-        return [Rung(float(k), high, low, *bets[3:]) for k, (high, low, bets) in enumerate(harms)]
+    def known(self, arm: int) -> int:
+        return self.good[arm] + 1
 
-    def cuts(self, arm: int, rungs: list[Rung]) -> Sequence[int]:
-        return range(self.good[arm] + 1, len(rungs) + 1)
-
-    def below(self, arm: int, rungs: list[Rung], x: float, y: float) -> float:
+    def below(self, arm: int, ladder: Ladder, x: float, y: float) -> float:
+        """A quarter of the stake is on the harm at b itself."""
+        above_b = (self.effects(ladder.below[b:], x, y, -1) for b in range(max(self.over[arm], 1)))
         return min(
-            math.fsum(rung.over for rung in rungs[:b])
-            + either(self.effects([rung.below for rung in rungs[b:]], x, y, -1), rungs[b].over, 0.25)
-            for b in range(max(self.over[arm], 1))
+            math.fsum(ladder.over[:b]) + either(effect, ladder.over[b], 0.25) for b, effect in enumerate(above_b)
         )
 
 
 THEOREMS: dict[str, type[Theorem]] = {
-    "safebai-linear/1": SafeBAILinear,
-    "safebai-monotonic/1": SafeBAIMonotonic,
-    "surefoot-linear/4": SurefootLinear,
-    "surefoot-monotonic/3": SurefootMonotonic,
-    "surefoot-levels/2": SurefootLevels,
+    it.theorem: it for it in (SafeBAILinear, SafeBAIMonotonic, SurefootLinear, SurefootMonotonic, SurefootLevels)
 }
-
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
