@@ -274,6 +274,26 @@ def versus(plan: Plan, found: dict[str, Any]) -> None:
     table("random-linear: pulls as a part of the other version's", ("instances", "geometric mean", "worst"), [row])
 
 
+def tolerance(plan: Plan, found: dict[str, Any]) -> None:
+    """Pulls with a tolerance as a part of those without, on random instances of every shape."""
+    gaps, rows = (0.3, 1.0, 3.0, 10.0), []
+    for family in (*FAMILIES, "random-levels"):
+        parts = []
+        for k in range(plan.first, plan.first + min(plan.instances, 14)):
+            problem, scenario = case(family, instance=k, budget=BUDGET)
+            second, first = np.sort(scenario.truth(problem).value)[-2:]
+            plain, *others = (
+                run(problem.but(tolerance=gap * (first - second) or None), scenario, "surefoot", 2 * plan.few)
+                for gap in (0.0, *gaps)
+            )
+            parts.append([mean(one)[0] / mean(plain)[0] for one in others])
+            found[f"tolerance {family} {k}"] = parts[-1]
+            say(f"{family} {k}: {' '.join(f'{part:.2f}' for part in parts[-1])}")
+        of_gap = np.array(parts).T
+        rows.append((family, *(f"{np.exp(np.log(x).mean()):.2f} (worst {x.max():.2f})" for x in of_gap)))
+    table("Pulls with a tolerance, of those without", ("instances", *(f"{gap:g} gaps" for gap in gaps)), rows)
+
+
 def speed(plan: Plan, found: dict[str, Any]) -> None:
     rows = []
     for name in ("paper-linear", "paper-drug"):
@@ -295,6 +315,7 @@ PARTS: dict[str, Callable[[Plan, dict[str, Any]], None]] = {
     "catalogue": catalogue,
     "random": random_instances,
     **{family: partial(random_instances, families=[family]) for family in FAMILIES},
+    "tolerance": tolerance,
     "versus": versus,
 }
 KEPT: list[Path] = []  # where numbers are kept
