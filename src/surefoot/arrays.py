@@ -25,10 +25,11 @@ else:
         """As in `dataclasses`, for states and what goes with them: to hand thirty fields to `__init__`, many times a
         round, takes as long as a tenth of all that is done with small arrays."""
         kind = type(batch)
-        if hasattr(kind, "__post_init__") or not changes.keys() <= kind.__dataclass_fields__.keys():
+        known = kind.__dataclass_fields__.keys()
+        if hasattr(kind, "__post_init__") or not changes.keys() <= known:
             return dataclasses.replace(batch, **changes)
         new, old = object.__new__(kind), vars(batch)
-        vars(new).update({name: old[name] for name in kind.__dataclass_fields__ if name in old}, **changes)
+        vars(new).update(old if old.keys() <= known else {name: old[name] for name in known if name in old}, **changes)
         return new
 
 

@@ -249,6 +249,8 @@ class Scenario:
         fits = self.harms(high) <= allowed
         for _ in range(200):
             mid = 0.5 * (low + high)
+            if np.all((mid == low) | (mid == high)):  # no number lies between them
+                break
             safe = self.harms(mid) <= problem.limit
             low, high = np.where(safe, mid, low), np.where(safe, high, mid)
         dose = np.where(fits, problem.largest, low)
