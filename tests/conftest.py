@@ -9,6 +9,9 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
+# Of BLAS one thread a process: there is a worker a core, and a second thread would wait in circles for what is small.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # The same examples in every run: a failure is a change in the code, not in the dice.
 # To look for new ones: pytest --hypothesis-profile=search
 BUSY = [HealthCheck.too_slow]  # the machine may be

@@ -7,9 +7,8 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from surefoot import Noise
 from surefoot.bounds import (
@@ -125,7 +124,7 @@ def test_a_product_of_mixtures_covers(play: Play) -> None:
 @pytest.mark.parametrize("alpha", LEVELS)
 def test_control_a_fixed_sample_bound_does_not_cover(alpha: float) -> None:
     s, v = walk(steady, seed=1)
-    assert ever(s >= -ndtri(alpha) * np.sqrt(v)) > 2 * allowed(alpha)
+    assert ever(s >= -scipy.special.ndtri(alpha) * np.sqrt(v)) > 2 * allowed(alpha)
 
 
 @pytest.mark.parametrize("alpha", LEVELS)
@@ -173,7 +172,7 @@ def test_slope_upper_covers(slope: float, rule: str) -> None:
 @pytest.mark.parametrize("alpha", LEVELS)
 def test_control_a_fixed_sample_slope_does_not_cover(alpha: float) -> None:
     v, z = doses(0.1, alpha, "gamble", seed=6)
-    assert ever(z / v + -ndtri(alpha) / np.sqrt(v) < 0.1) > 2 * allowed(alpha)
+    assert ever(z / v + -scipy.special.ndtri(alpha) / np.sqrt(v) < 0.1) > 2 * allowed(alpha)
 
 
 def test_slope_upper_is_sharp_and_falls_with_information() -> None:
@@ -191,7 +190,9 @@ def test_radius_never_passes_the_root(mixture: Mixture, alpha: float) -> None:
         goal = math.log(1 / alpha)
         assert np.all(log_mixture(u, v, mixture) >= goal - 1e-9), "at or above the boundary"
     root = [
-        brentq(lambda x, i=i: log_mixture(np.array([x]), v[i : i + 1], mixture)[0] - goal, 0, 10 * u[i] + 1, xtol=1e-14)
+        scipy.optimize.brentq(
+            lambda x, i=i: log_mixture(np.array([x]), v[i : i + 1], mixture)[0] - goal, 0, 10 * u[i] + 1, xtol=1e-14
+        )
         for i in range(len(v))
     ]
     four = radius(v, alpha, mixture)
@@ -215,7 +216,9 @@ def test_slope_upper_never_passes_the_root(alpha: float) -> None:
         assert np.all(slope_upper(v, z, alpha, steps) >= four * (1 - 1e-10)) or steps == 50
     for m, info, total in zip(four, v, z, strict=True):
         start = max(total / info, 0.0)
-        root = brentq(lambda x, i=info, t=total: slope_evidence(x, i, t) - goal, start, 2 * m + 1e-12, xtol=1e-16)
+        root = scipy.optimize.brentq(
+            lambda x, i=info, t=total: slope_evidence(x, i, t) - goal, start, 2 * m + 1e-12, xtol=1e-16
+        )
         assert root * (1 - 1e-9) <= m <= root * 1.02
         above = [slope_evidence(root * k, info, total) for k in (1.0, 1.1, 2.0, 10.0)]
         assert above == sorted(above), "every slope above the bound is refuted too"
@@ -261,7 +264,7 @@ def test_control_fixed_sample_rates_do_not_cover(alpha: float) -> None:
     rate = 0.3 * given / n
     far = (total - n * rate) / np.sqrt(n * rate * (1 - rate))
     for side in (-far, far):
-        assert ever((side >= -ndtri(alpha)) & (n > 30)) > 2 * allowed(alpha)
+        assert ever((side >= -scipy.special.ndtri(alpha)) & (n > 30)) > 2 * allowed(alpha)
 
 
 def rate_evidence(p: float, n: float, total: float, sign: float) -> float:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from scipy import stats
 
 from surefoot import Characteristics, case, make, simulate
 from surefoot.characteristics import brief, dose_ranges, to_csv, to_markdown, to_rich, upper_bound
@@ -22,13 +22,13 @@ OTHER = Characteristics(simulate(*case("paper-drug", 3), make("safebai-monotonic
 @given(st.integers(1, 100_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_clopper_pearson(counts: tuple[int, int]) -> None:
     count, trials = counts
-    interval = stats.binomtest(count, trials, alternative="less").proportion_ci(0.99, "exact")
+    interval = scipy.stats.binomtest(count, trials, alternative="less").proportion_ci(0.99, "exact")
     assert upper_bound(count, trials) == pytest.approx(interval.high, rel=1e-7)
 
 
 def test_clopper_pearson_by_its_definition() -> None:
     """At the bound, so few failures or fewer would come in one run of a hundred."""
-    assert stats.binom.cdf(3, 500, upper_bound(3, 500)) == pytest.approx(0.01)
+    assert scipy.stats.binom.cdf(3, 500, upper_bound(3, 500)) == pytest.approx(0.01)
     assert upper_bound(0, 2000) == pytest.approx(1 - 0.01 ** (1 / 2000))
     assert upper_bound(7, 7) == 1
 
@@ -56,7 +56,7 @@ def test_the_numbers() -> None:
     assert (n["delta"], n["slack"], n["limit"], n["best"]) == (0.1, 0.2, 0.3, "drug 1")
     assert n["pulls"]["mean"] == pytest.approx(pulls.mean())
     assert n["pulls"]["sd"] == pytest.approx(np.std(pulls, ddof=1))
-    assert n["pulls"]["se"] == pytest.approx(stats.sem(pulls))
+    assert n["pulls"]["se"] == pytest.approx(scipy.stats.sem(pulls))
     assert n["pulls"]["median"] == np.median(pulls)
     assert n["pulls"]["p90"] == pytest.approx(np.quantile(pulls, 0.9))
     assert n["pulls"]["max"] == pulls.max()

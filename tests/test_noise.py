@@ -5,8 +5,8 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from surefoot import Noise, SurefootError
 from surefoot.bounds import ANY, log_mixture, log_tilt
@@ -51,10 +51,10 @@ def test_the_noise_in_a_sum_is_the_sum_less_its_mean() -> None:
 def test_divergences() -> None:
     """Of two laws, by summing over what can be read; where only sigma is assumed, that of two Gaussians."""
     x, y = np.array([0.0, 0.05, 0.5, 0.97, 1.0]), np.array([0.3, 0.06, 0.2, 0.9, 0.5])
-    by_hand = [stats.entropy([p, 1 - p], [q, 1 - q]) for p, q in zip(x, y, strict=True)]
+    by_hand = [scipy.stats.entropy([p, 1 - p], [q, 1 - q]) for p, q in zip(x, y, strict=True)]
     np.testing.assert_allclose(Bernoulli().divergence(x, y), by_hand)
     z = np.linspace(-10, 11, 200_001)
-    at, other = (stats.norm.logpdf(z, m, 0.7) for m in (0.5, 0.2))
+    at, other = (scipy.stats.norm.logpdf(z, m, 0.7) for m in (0.5, 0.2))
     assert Gaussian(0.7).divergence(0.5, 0.2) == pytest.approx(np.sum(np.exp(at) * (at - other)) * (z[1] - z[0]))
     assert Rademacher(0.7).divergence(0.5, 0.2) == Gaussian(0.7).divergence(0.5, 0.2)
     assert [noise.exact for noise in KINDS] == [True, False, True]
@@ -128,12 +128,12 @@ def _same_distribution(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     x, y = np.round(x, 9), np.round(y, 9)
     values, at = np.unique(np.concatenate([x, y]), return_inverse=True)
     if len(values) > 200:
-        return float(stats.ks_2samp(x, y).pvalue)
+        return float(scipy.stats.ks_2samp(x, y).pvalue)
     counts = np.array([np.bincount(part, minlength=len(values)) for part in (at[: len(x)], at[len(x) :])])
     often = counts.sum(axis=0) >= 20
     table = np.column_stack([counts[:, often], counts[:, ~often].sum(axis=1)])
     table = table[:, table.sum(axis=0) > 0]
-    return 1.0 if table.shape[1] < 2 else float(stats.chi2_contingency(table).pvalue)
+    return 1.0 if table.shape[1] < 2 else float(scipy.stats.chi2_contingency(table).pvalue)
 
 
 @pytest.mark.parametrize("c", [-1.0, -0.3, 0.0, 1.0])

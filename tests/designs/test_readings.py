@@ -6,7 +6,7 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, make, simulate
 from surefoot.bounds import count_bet, log_counts, sigma_upper
@@ -34,8 +34,10 @@ def paths(trials: int, alpha: float, shrink: float = 1.0) -> int:
 def test_a_sigma_is_rarely_above_its_bound_at_any_time() -> None:
     trials = 4000
     for alpha in (0.5, 0.1):
-        assert paths(trials, alpha) <= stats.binom.isf(1e-7, trials, alpha)
-    assert paths(trials, 0.1, 0.75) > stats.binom.isf(1e-7, trials, 0.1), "and a bound a quarter lower would not do"
+        assert paths(trials, alpha) <= scipy.stats.binom.isf(1e-7, trials, alpha)
+    assert paths(trials, 0.1, 0.75) > scipy.stats.binom.isf(1e-7, trials, 0.1), (
+        "and a bound a quarter lower would not do"
+    )
 
 
 def test_the_bound_has_no_unit_and_comes_down_to_sigma() -> None:
@@ -61,7 +63,7 @@ def test_squares_are_those_of_readings_drawn_one_by_one(noise: Noise) -> None:
     by_hand = ((singles - singles.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     for found in (squares[:, 0], others[:, 0]):
         assert np.all(found >= -1e-12)
-        assert stats.ks_2samp(found.round(9), by_hand.round(9)).pvalue > 1e-7
+        assert scipy.stats.ks_2samp(found.round(9), by_hand.round(9)).pvalue > 1e-7
     wide = np.hypot(*(np.std(x) / np.sqrt(size) for x in (effect * squares, singles.sum(axis=1) * by_hand)))
     assert abs(np.mean(effect * squares) - np.mean(singles.sum(axis=1) * by_hand)) < 6 * wide
 
@@ -77,7 +79,7 @@ def test_the_promise_where_sigmas_differ_and_nobody_knows_them(name: str, instan
     asked = problem.but(noise=Guessed(sigma / 4), delta=0.5, budget=50_000)
     result = simulate(asked, truth, make(name), trials=30, seed=8)
     failed = int(np.sum(result.wrong | (result.unsafe_pulls > 0)))
-    assert failed <= stats.binom.isf(1e-6, 30, 0.5)
+    assert failed <= scipy.stats.binom.isf(1e-6, 30, 0.5)
     assert np.mean(result.ending == 1) > 0.9
 
 
@@ -162,7 +164,7 @@ def test_bets_that_learn_how_readings_vary_hold_at_any_time() -> None:
     trials = 3000
     for above in (True, False):
         for mean in (0.1, 0.5):
-            assert bound_is_broken(above, mean, trials) <= stats.binom.isf(1e-7, trials, 0.1)
+            assert bound_is_broken(above, mean, trials) <= scipy.stats.binom.isf(1e-7, trials, 0.1)
 
 
 def test_readings_that_vary_little_take_fewer_pulls() -> None:
@@ -202,14 +204,14 @@ def test_bets_without_a_sigma_hold_at_any_time() -> None:
     trials = 4000
     for above in (True, False):
         for beyond in (0.0, 0.2):
-            assert reached_ten(above, beyond, trials) <= stats.binom.isf(1e-7, trials, 0.1)
-    assert reached_ten(True, 0.0, trials, 0.1) > stats.binom.isf(1e-7, trials, 0.1), "and they need all squares"
+            assert reached_ten(above, beyond, trials) <= scipy.stats.binom.isf(1e-7, trials, 0.1)
+    assert reached_ten(True, 0.0, trials, 0.1) > scipy.stats.binom.isf(1e-7, trials, 0.1), "and they need all squares"
 
 
 def test_the_mean_of_a_bet_without_a_sigma() -> None:
     """exp(g a - g^2 a^2/2), a normal with a mean at or below 0: at most 1 for every g and sigma, by quadrature."""
     z = np.linspace(-12, 12, 6001)
-    weight = stats.norm.pdf(z) * (z[1] - z[0])
+    weight = scipy.stats.norm.pdf(z) * (z[1] - z[0])
     for g in (0.01, 0.3, 1.0, 4.0):
         for sigma in (0.01, 0.5, 1.0, 2.0):
             for mean in (0.0, -0.1, -3.0):
@@ -256,7 +258,7 @@ def test_bets_on_counts_have_a_mean_of_at_most_one() -> None:
         for above in (True, False):
             for far in (1.0, 0.5, 0.1):
                 mean = x * far if above else x / far
-                law = stats.poisson.pmf(count, mean)
+                law = scipy.stats.poisson.pmf(count, mean)
                 at = np.full_like(count, x)
                 mixed = np.exp(log_counts(count, np.ones_like(count), at, above)) @ law
                 single = (
@@ -265,7 +267,7 @@ def test_bets_on_counts_have_a_mean_of_at_most_one() -> None:
                 assert mixed <= 1 + 1e-9 and single <= 1 + 1e-9
                 assert far < 1 or (mixed, single) == pytest.approx((1, 1))
     assert np.all(count_bet(count, count, at, at, 1e-3, True) == 0), "a guess at the bound bets nothing"
-    wrong = np.exp(log_counts(count, np.ones_like(count), at, True)) @ stats.nbinom.pmf(count, 2, 2 / (2 + x))
+    wrong = np.exp(log_counts(count, np.ones_like(count), at, True)) @ scipy.stats.nbinom.pmf(count, 2, 2 / (2 + x))
     assert wrong > 1.1, "and counts that vary more than Poisson ones would not do"
 
 
@@ -276,7 +278,7 @@ def test_counts() -> None:
     problem = Problem(arms=arms, limit=1.2, slack=0.3, delta=0.5, shape="levels", noise=Poisson(2.0))
     assert scenario.violations(problem) == []
     result = simulate(problem, scenario, make("surefoot-levels"), trials=40, seed=4)
-    assert int(np.sum(result.wrong | (result.unsafe_pulls > 0))) <= stats.binom.isf(1e-6, 40, 0.5)
+    assert int(np.sum(result.wrong | (result.unsafe_pulls > 0))) <= scipy.stats.binom.isf(1e-6, 40, 0.5)
     assert np.all(result.ending == 1)
     drug, truth = case("paper-drug", 2)
     drug = drug.but(noise=(Gaussian(0.3), Poisson(1.0)))

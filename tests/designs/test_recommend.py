@@ -8,10 +8,9 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import isotonic_regression
-from scipy.special import ndtr
 
 from surefoot import Arm, Noise, Problem, Scenario, case, make, simulate
 from surefoot.arrays import Chosen
@@ -35,7 +34,7 @@ def test_isotonic_is_the_regression(levels: list[tuple[int, float]]) -> None:
     if not seen.any():
         assert np.isnan(found).all()
         return
-    want = isotonic_regression(total[seen] / n[seen], weights=n[seen]).x
+    want = scipy.optimize.isotonic_regression(total[seen] / n[seen], weights=n[seen]).x
     np.testing.assert_allclose(found[seen], want, atol=1e-12)
     assert np.all(np.diff(found) >= -1e-12)
 
@@ -63,7 +62,7 @@ def test_chances_are_those_of_draws() -> None:
     unknown = np.where(np.arange(3)[None, :, None] == 2, np.nan, mean)
     np.testing.assert_allclose(chances((weight, unknown, error), np.ones((1, 3), bool)), 1 / 3)
     z = np.linspace(-8, 8, 401)
-    np.testing.assert_allclose(normal(z), ndtr(z), atol=2e-4)
+    np.testing.assert_allclose(normal(z), scipy.special.ndtr(z), atol=2e-4)
 
 
 @pytest.mark.parametrize("name", ["paper-linear", "paper-drug", "levels-thall", "levels-gaussian"])

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from benchmarks.track import INSTANCES, instance
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
@@ -34,7 +34,7 @@ def test_shares_are_those_that_tell_apart_soonest(mean: tuple[float, ...], noise
 
     found = least(shares(mean, noise))
     start = np.zeros(len(mean))
-    search = minimize(
+    search = scipy.optimize.minimize(
         lambda z: -1e3 * least(np.exp(z) / np.exp(z).sum()), start, method="Nelder-Mead",
         options={"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-8, "fatol": 1e-10},
     )  # fmt: skip
