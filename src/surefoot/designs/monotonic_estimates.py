@@ -29,7 +29,7 @@ FEW = 8.0  # say so, twice as much for so many: one odd pull must not outvote mi
 WIDTH = 10.0  # errors of a mean of all pulls: by so much harm changes where most of a slope is taken from. The more
 # pulls, the nearer by: curves bend, and the slope of lower doses would hold a leader back
 NEAR = 1.0  # pulls are near where harm can change by less than what is left to limit + slack
-DOSES, TOGETHER = 24, 0.02  # so many doses are remembered apart, and only if harm may differ by this part of the slack
+DOSES, TOGETHER = 8, 0.02  # so many doses are remembered apart, and only if harm may differ by this part of the slack
 LOCAL, LINE = 0.1, 0.3  # parts of the slack: where pulls are at a place, and a line is at least so wide
 TINY = 1e-300  # what is known of nothing
 LOWER = np.tril(np.ones((DOSES, DOSES)))
@@ -134,17 +134,24 @@ def of_arms(p: Problem, x: Array, index: Array) -> Arms:
 
 
 def keep(p: Problem, known: Array, new: Array, dose: Array, arms: Arms) -> Array:
-    """With `new` pulls, (arms, 4), at a `dose`, added to those at nearly the same one or in place of what tells least
-    by now. `known` is (arms, DOSES, 4)."""
+    """With `new` pulls, (arms, 4), at a `dose`, added to those at nearly the same one, or put between the others. Where
+    there is no room, the two neighbours become one that differ least, as they are seen from the dose. `known` is (arms,
+    DOSES, 4)."""
     xp, n, many = array_namespace(known), last(known[..., 0]), dose.shape[0]
     at, used = last(known[..., 1]) / xp.maximum(n, 1.0), n > 0
     place, full = (xp.sum(xp.astype(x, xp.int64), axis=0) for x in (used & (at < dose), used))
     below = xp.where(place > 0, dose - row(at, xp.maximum(place - 1, 0)), xp.inf)
     above = xp.where(place < full, row(at, xp.minimum(place, DOSES - 1)) - dose, xp.inf)
     close = xp.minimum(below, above) <= TOGETHER * (p.ceiling - p.limit) / arms.lipschitz
-    tells = n / xp.maximum((at - dose) ** 2, 1e-200)
-    out = xp.where(full < DOSES, full, which_row(tells <= xp.min(tells, axis=0), earliest=True) - 1)
+    (a, b), (one, other) = ((x[:-1, :], x[1:, :]) for x in (at, n))
+    apart = (b - a) ** 2 * (one * other / (one + other + TINY)) / xp.maximum((a + b - 2 * dose) ** 2, 1e-200)
+    apart = xp.where((a < dose) & (dose <= b), xp.inf, apart)  # the new ones come between these two
+    out = xp.where(full < DOSES, full, which_row(apart <= xp.min(apart, axis=0), earliest=True) - 1)
     to = xp.where(close, xp.where(below <= above, place - 1, place), xp.where(out < place, place - 1, place))
+    joined = Chosen(~close & (full >= DOSES))
+    if joined.count:
+        gone, stays = (joined.within(joined.rows(out) + i, DOSES) for i in (0, 1))
+        known = stays.put(known, gone.rows(known) + stays.rows(known))
     known = in_order(known, Chosen(~close), out, to)
     spot = Chosen.at(xp.arange(many, device=device(to)) * DOSES + to, (many, DOSES))
     return spot.put(known, new + spot.rows(known) * floats(close)[:, None])

@@ -18,6 +18,7 @@ from ..arrays import Array, Chosen, array_namespace, device, floats, like, pick,
 from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
+from .ladder import RUNGS
 from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, table, up
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, unbet
@@ -35,6 +36,7 @@ MOST = 64.0  # nats, about, that a cohort may be staked for on effects, and as m
 RISK = 2.0, 4.0  # and on harm; half of it once bets on the arm's harm have lost so many: guesses that are always a bit
 # off must not lose more than can be won back
 PLENTY = 100.0  # squared errors by which the leader may be seen to be under the limit before it is pulled nearer to it
+PART = 0.5  # of the way to where harm may reach the ceiling: so far the rungs go, since the last ones tell too little
 LEAST = 0.02  # a cohort is at least this part of what it would be if all pulls of the arm were near
 
 
@@ -320,10 +322,16 @@ class MonotonicPolicy(Policy[MonotonicState]):
                 (leads & (harm + 0.5 * error < p.limit), xp.maximum(harm + 0.5 * error, low)),
             )
         )
-        reach = xp.maximum(cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base, 1e-9 * (M - like(M, p.starts)))
+        reach = PART * (cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base)
+        reach = self.rungs(s, xp.maximum(reach, 1e-9 * (M - like(M, p.starts))))
         bet = xp.where(seen, xp.where(harm < p.limit, under, over), xp.nan)
         below, above = xp.where(seen & beyond, below, xp.nan), xp.where(seen, above, xp.nan)
         return xp.stack([harm + 0.5 * error, reach, bet, below, above], axis=-1)
+
+    def rungs(self, s: MonotonicState, reach: Array) -> Array:
+        """How far they go: as they do, unless that is much too far, or not far enough. Each change of them forgets."""
+        xp, now = array_namespace(reach), RUNGS * s.step
+        return xp.where(reach > now, reach, xp.where(3 * reach < now, 1.5 * reach, now))
 
     def farthest(self, s: MonotonicState, cohort: Cohort, which: int) -> Array:
         """How far from the limit a guess of the harm may be."""
