@@ -39,8 +39,8 @@ from surefoot import case, make, simulate
 r = simulate(*case("paper-linear", 10), make("safebai-linear"), int(sys.argv[1]), keep=False, progress=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, r.seconds)
 """
-AGAINST = (("safebai-linear", "paper-linear", 100_000), ("surefoot-linear", "paper-linear", 1024),
-           ("surefoot-monotonic", "paper-drug", 512))  # fmt: skip
+AGAINST = (("safebai-linear", "paper-linear", 100_000), ("surefoot-linear", "paper-linear", 16_384),
+           ("surefoot-monotonic", "paper-drug", 4_096))  # fmt: skip
 
 
 def python(code: str, *arguments: str, path: str = "") -> list[float]:

@@ -313,13 +313,13 @@ class MonotonicPolicy(Policy[MonotonicState]):
         below, above = self.bets(s, leader, leads, cohort, effect, noise)
         K, M = like(s.base, p.lipschitz), like(s.base, p.largest)
         beyond, seen = (harm > p.limit) | (cohort.dose >= M) | self.at_last(s, cohort.dose), s.n > 0
-        # half an error in disfavour; a leader is bet on below the limit, too
+        # an error in disfavour: the place was chosen by it; a leader is bet on below the limit, too
         high, low = (p.limit + sign * self.farthest(s, cohort, which) for sign, which in ((1, OVER), (-1, UNDER)))
         over, under = (
             xp.where(x, y, xp.nan)
             for x, y in (
-                (harm - 0.5 * error > p.limit, xp.minimum(harm - 0.5 * error, high)),
-                (leads & (harm + 0.5 * error < p.limit), xp.maximum(harm + 0.5 * error, low)),
+                (harm - error > p.limit, xp.minimum(harm - error, high)),
+                (leads & (harm + error < p.limit), xp.maximum(harm + error, low)),
             )
         )
         reach = PART * (cohort.dose + (p.ceiling - harm + 2 * error) / K - s.base)
