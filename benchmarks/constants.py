@@ -57,7 +57,7 @@ TRIED: dict[str, dict[str, Sequence[Any]]] = {  # small letters are options of t
         "FEW": (2.0, 30.0),
         "NEAR": (0.5, 2.0),
         "TOGETHER": (0.05, 0.2),
-        "DOSES": (12, 40),
+        "DOSES": (6, 12),
         "MOST": (16.0, 1e9),
         "PLENTY": (30.0, 1e9),
     },

@@ -332,6 +332,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--full", action="store_true", help="2,000 trials wherever failures are counted")
     parser.add_argument("--instances", "--count", type=int, help="of each random family")
+    parser.add_argument("--few", type=int, help="trials of each of them")
     parser.add_argument("--first", type=int, default=0, help="instance of versus")
     parser.add_argument("--before", default="", help="the sources of another version, for versus")
     parser.add_argument("--device", help="where our designs are simulated, such as cuda")
@@ -342,6 +343,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     some = {"first": asked.first, "before": asked.before}
     if asked.instances:
         some |= {"instances": asked.instances}
+    if asked.few:
+        some |= {"few": asked.few}
     plan = replace(FULL if asked.full else Plan(), **some)
     if asked.device:
         HOW["device"] = asked.device

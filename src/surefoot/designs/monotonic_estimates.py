@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ NEAR = 1.0  # pulls are near where harm can change by less than what is left to 
 DOSES, TOGETHER = 8, 0.02  # so many doses are remembered apart, and only if harm may differ by this part of the slack
 LOCAL, LINE = 0.1, 0.3  # parts of the slack: where pulls are at a place, and a line is at least so wide
 TINY = 1e-300  # what is known of nothing
-LOWER = np.tril(np.ones((DOSES, DOSES)))
+LOWER = cache(np.tri)  # of so many rows
 HIGH, LOW, CROSS = 0, 1, 2  # the places: as a rival, as the leader, and where harm was thought to reach the limit
 
 
@@ -305,8 +306,7 @@ def crossing(p: Problem, at: Array, harm: Array, rise: Array, arms: Arms) -> Arr
 
 def sums_upto(x: Array) -> Array:
     """Of each row and all before it. As a product, which is several times faster than a running sum."""
-    many = x.shape[0]
-    return like(x, LOWER[:many, :many]) @ x
+    return like(x, LOWER(x.shape[0])) @ x
 
 
 def row(x: Array, index: Array) -> Array:
