@@ -47,7 +47,12 @@ TRIED: dict[str, dict[str, Sequence[Any]]] = {  # small letters are options of t
         "TOGETHER": (Mixture(1.2, 1.5, 3, 2, 1), Mixture(2.0, 1.5, 6, 2, 1)),
     },
     "monotonic": {
-        "growth": (0.04, 0.1, 0.15),
+        "growth": (0.02, 0.05, 0.1),
+        "UP": (0.5, 0.9),
+        "DOWN": (0.2, 0.5),
+        "BALANCE": (2.0, 4.0),
+        "CLIMBING": (1.0, 4.0),
+        "ASIDE": (0.2, 0.45),
         "first": (5, 20),
         "ENOUGH": (0.15, 0.5),
         "LEAST": (0.005, 0.08),

@@ -28,6 +28,11 @@ from .settle import level_above, open_claims, round_down
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
 FLAT = 0.1  # of its Lipschitz constant: harm that rises less may bend where a rival is pulled
+UP, DOWN = 0.7, 0.3  # a rival moves where its harm is further over the limit by this part of what its effect is below x,
+# or the effect by that part of the harm: what is told grows with the square of the lesser of the two. Pulls below still
+# tell of effects, so that to move up costs less
+BALANCE = 3.0  # leader and rivals both, where the leader's share is within this factor of 1
+CLIMBING = 2.0  # times larger cohorts on the way up, where one more decision gains less
 ASIDE = 1 / 3  # of the way from one value to the other: x is no nearer to either, slopes being guesses
 LEVELS = [-0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 1.1]  # where between two effects the evidence is looked at
 NARROW = 0.4  # of the width asked for: how far off the limit the winner's dose is refined
@@ -66,8 +71,8 @@ class Now(NamedTuple):
 class MonotonicPolicy(Policy[MonotonicState]):
     """The policy of Surefoot-Monotonic.
 
-    growth: an arm is pulled for this share of its pulls near its dose before the next decision; 0 with cohort 3 is
-        fixed cohorts of three
+    growth: an arm is pulled for this share of its pulls near its dose before the next decision, and twice that on the
+        way up; 0 with cohort 3 is fixed cohorts of three
     cohort: and at least so often
     first: pulls of every arm to begin with
     """
@@ -75,7 +80,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     on: ClassVar[str] = "surefoot-monotonic"
     floor: ClassVar[MonotonicFloor] = MonotonicFloor()
 
-    growth: float = 0.07
+    growth: float = 0.035
     cohort: int = 1
     first: int = 10
 
@@ -115,7 +120,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         live, now = open_claims(s), self.now(s)
         share = self.share(s, now, now.rival & ~now.climbs & ~now.moves)
         few = 5 * pick(s.n, now.leader) < xp.max(xp.where(now.rival, s.n, 0), axis=1, keepdims=True)
-        chosen = live & xp.where(now.leads, (share >= 0.5) | few, now.climbs | now.moves | (share <= 2.0))
+        chosen = live & xp.where(now.leads, (share >= 1 / BALANCE) | few, now.climbs | now.moves | (share <= BALANCE))
         size = self.sizes(s, now)
         # what is cheap comes first: an arm that wants many times more pulls than another waits for it
         chosen = chosen & (size <= 4 * xp.min(xp.where(chosen, size, xp.inf), axis=1, keepdims=True))
@@ -185,8 +190,9 @@ class MonotonicPolicy(Policy[MonotonicState]):
         count = xp.where(now.leads, g.count[..., LOW], g.count[..., HIGH])
         low, high = self.margins(s, now.x, LOW), self.margins(s, now.x + (s.problem.tolerance or 0.0), HIGH)
         margin = xp.where(now.leads, xp.minimum(*low), xp.minimum(*high))
-        look = xp.minimum(0.5 / xp.maximum(margin, 1e-9 + 0.0 * margin) ** 2, self.growth * n)
-        size = xp.maximum(self.growth * xp.maximum(count, LEAST * n), xp.where(now.moves, look, 0.0))
+        look = xp.minimum(0.25 / xp.maximum(margin, 1e-9 + 0.0 * margin) ** 2, self.growth * n)
+        size = self.growth * xp.maximum(count, LEAST * n)
+        size = xp.maximum(xp.where(now.climbs, CLIMBING * size, size), xp.where(now.moves, look, 0.0))
         return xp.maximum(xp.ceil(size), float(self.cohort) + 0.0 * size)
 
     def refine(self, s: MonotonicState, width: float) -> Array:
@@ -217,7 +223,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
         both = self.pair(s, x + far) if p.levels is not None else own
         own = xp.where(both > own, both, own)
-        own = xp.maximum(own, 0.5 * xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
+        own = xp.maximum(own, xp.maximum(g.harm_error[..., HIGH] / sz, g.effect_error[..., HIGH] / sy))
         # where it goes: it may stand where it tells nothing, and would never leave
         h, e = (pick(v, now.leader) for v in self.margins(s, xp.zeros_like(x), LOW, now.dose))
         ratio = (xp.maximum(xp.minimum(h, e - x / sy), xp.zeros_like(x)) / own) ** 2
@@ -239,7 +245,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
         up = xp.maximum(xp.minimum(meet, most), place)
         up = xp.where(g.crossing >= s.base, M, up)  # all that can be given is below the limit
         down = xp.minimum(xp.maximum(meet, g.crossing), 0.5 * (place + xp.minimum(g.crossing, place)))
-        target = xp.where((h < 0.5 * e) & ~there, up, xp.where(e < 0.5 * h, down, place))
+        target = xp.where((h < UP * e) & ~there, up, xp.where(e < DOWN * h, down, place))
         # rounded down, a target just over the limit would be a level under it, which tells nothing of a rival
         return xp.minimum(xp.maximum(target, level_above(p, g.crossing)), M)
 
