@@ -26,12 +26,13 @@ ROOT = Path(__file__).parent.parent
 RATE = """
 import sys, time
 from surefoot import case, make, simulate
-scenario, design, trials = sys.argv[1], sys.argv[2], int(sys.argv[3])
+scenario, name, trials, *options = sys.argv[1:]
 problem, truth = case(scenario, 10)
-simulate(problem, truth, make(design), 16, progress=False)
+design, trials = make(name, **dict(it.split("=") for it in options)), int(trials)
+simulate(problem, truth, design, 16, progress=False)
 began = time.process_time()
-simulate(problem, truth, make(design), trials, 1, progress=False)
-print(trials / (time.process_time() - began))
+result = simulate(problem, truth, design, trials, 1, progress=False)
+print(trials / (time.process_time() - began), result.pulls.mean())
 """
 PEAK = """
 import resource, sys
@@ -39,8 +40,13 @@ from surefoot import case, make, simulate
 r = simulate(*case("paper-linear", 10), make("safebai-linear"), int(sys.argv[1]), keep=False, progress=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, r.seconds)
 """
-AGAINST = (("safebai-linear", "paper-linear", 100_000), ("surefoot-linear", "paper-linear", 16_384),
-           ("surefoot-monotonic", "paper-drug", 4_096))  # fmt: skip
+AGAINST = (  # the last ones decide so seldom that they take about as many pulls as 0.1.0
+    ("safebai-linear", "paper-linear", 100_000),
+    ("surefoot-linear", "paper-linear", 16_384),
+    ("surefoot-monotonic", "paper-drug", 4_096),
+    ("surefoot-linear", "paper-linear", 16_384, "growth=0.1"),
+    ("surefoot-monotonic", "paper-drug", 4_096, "growth=0.12"),
+)
 
 
 def python(code: str, *arguments: str, path: str = "") -> list[float]:
@@ -58,11 +64,12 @@ def memory(most: int = 10**7) -> None:
 
 def before(path: str) -> None:
     """CPU seconds, so that others on the machine matter less."""
-    for design, scenario, trials in AGAINST:
-        rates = [(python(RATE, scenario, design, str(trials), path=path), python(RATE, scenario, design, str(trials)))
-                 for _ in range(3)]  # fmt: skip
-        old, new = (max(x[0] for x in side) for side in zip(*rates, strict=True))
-        print(f"{design}, {scenario}: {old:,.0f} before, {new:,.0f} now, {new / old:.2f} times", flush=True)
+    for design, scenario, trials, *options in AGAINST:
+        told = (scenario, design, str(trials))
+        rates = [(python(RATE, *told, path=path), python(RATE, *told, *options)) for _ in range(3)]
+        (old, were), (new, are) = (max(side) for side in zip(*rates, strict=True))
+        print(f"{':'.join([design, *options])}, {scenario}: {old:,.0f} before, {new:,.0f} now, {new / old:.2f} times; "
+              f"{were:,.0f} pulls before, {are:,.0f} now", flush=True)  # fmt: skip
 
 
 def best(*ways: dict[str, Any]) -> list[float]:
