@@ -183,8 +183,8 @@ def caught(kind: type[Design], seed: int) -> bool:
     run(study, subjects(p, seed))
     view, pause = study.view, study.log()[-1]
     for given, theorem in view.replay():
-        for arm, n in enumerate(given.n if given else ()):
-            assert given is None or not n or theorem.refusal(arm, given.dose[arm]) is None
+        for arm, n in enumerate(given.n):
+            assert not n or theorem.refusal(arm, given.dose[arm]) is None
     if kind.shape == "linear" or not paper:
         start = 1.0 if kind.shape == "levels" else p.arms[0].start
         raised = [a for g in view.cohorts for a, n in zip(g.dose, g.n, strict=True) if n and start < a < 1.0]
@@ -271,12 +271,16 @@ def agree(name: str, seed: int, most: int = 150) -> int:
     view = study.view
     assert not [e.reason for e in view.notes if e.data.get("by") == "checker"]
     assert not view.trouble and view.apart <= CLOSE, "what every cohort certified is what the design had"
-    for given, theorem in view.replay():
-        state = view.before[given.number - 1] if given else view.state
+
+    def same(theorem: Any, state: Any, given: Any = None) -> None:
         if isinstance(theorem, Staged) or int(state.ending[0]) != RUNNING or (given and pipeline > 1):
-            continue  # a design that has ended (after a correction: before later cohorts) learns nothing more
+            return  # a design that has ended (after a correction: before later cohorts) learns nothing more
         for arm, safe in enumerate(certified(view.design, state)):
             assert math.isclose(theorem.certified(arm), safe, rel_tol=CLOSE), (seed, given and given.number, arm)
+
+    for given, theorem in view.replay():
+        same(theorem, view.before[given.number - 1], given)
+    same(view.theorem, view.state)
     if seed % 10 == 0:  # the same walk once more
         report = study.verify(head=view.hash)
         assert report["ok"], report["message"]
@@ -358,6 +362,8 @@ def test_stages_wait_for_what_was_asked() -> None:
     assert shown(one, (0.3, 4, 1, 1, 0.3, 4)) == 1, "a stage begun anew takes the place of what had its number"
     assert shown(one, (0.3, 4, 2, 2, 0.3, 3), (0.2, 4, 1, 1, 0.2, 1), (0.3, 4, 2, 2, 0.3, 1)) == 2, "and gives it back"
     assert shown(one, (0.3, 4, 2, 2, 0.3, 3), (0.3, 4, 3, 3, 0.3, 4)) == 2, "the second lacks a pull"
+    moved = (0.3, 4, 2, 2, 0.3, 2), (0.3, 4, 2, 1, 0.3, 2)
+    assert shown(one, *moved) == 1, "after a correction it may have begun earlier: all that asked for it since count"
     with pytest.raises(ValueError, match="a number is used once"):
         shown(one, (0.3, 4, 1, 2, 0.3, 4))
 
@@ -410,14 +416,13 @@ def test_no_more_of_delta_is_spent_than_there_is(name: str, monkeypatch: Any) ->
 
 def test_no_harm_at_all_certifies_the_largest_dose() -> None:
     """A bound below 0 must not be worse than one just above it."""
-    theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
     for harm in (0.2, -5.0):
+        theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
         given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1, 1], None, None]}, 1)
         given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
         theorem.publish(given.dose, given.stakes)
         theorem.take(given)
         assert theorem.certified(0) == (1.0 if harm < 0 else min(0.2 / next(theorem.estimates(0))[4], 1.0))
-        theorem.past.clear()
 
 
 def test_each_shape_has_a_design_that_may_run_live() -> None:

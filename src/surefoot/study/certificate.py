@@ -305,8 +305,6 @@ def _deviations(view: View) -> list[dict[str, Any]]:
     corrected = any(e.kind in ("corrected", "closed") for e in view.notes)
     beyond = sum(row["pulls"] for row in _pulls(view)) > view.problem.budget
     for given, theorem in view.replay():
-        if given is None:
-            continue
         for arm, n in enumerate(given.n if corrected else ()):
             if n and (no := theorem.refusal(arm, given.dose[arm])):
                 said = f"not certified by the corrected evidence: {no}"

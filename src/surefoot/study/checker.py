@@ -102,8 +102,7 @@ def fields(table: Data, known: Iterable[str]) -> Data:
 def once(pairs: list[tuple[str, Any]]) -> Data:
     """An object of JSON. With a name in it twice it would say one thing to one reader and another to the next."""
     found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Broken("a name stands twice")
+    need(len(found) == len(pairs), "a name stands twice")
     return found
 
 
@@ -434,8 +433,11 @@ class Record:
 
     def again(self, given: Given) -> None:
         """A reading of a cohort that was closed has changed: fold anew, by the stakes as they were published."""
-        given.came, self.concluded = self.sums(given), None
-        *_, (_, self.theorem) = self.replay()
+        given.came, self.concluded, self.theorem = self.sums(given), None, self._fresh()
+        for each in self.cohorts:
+            self.theorem.publish(each.dose, each.stakes)
+            if each.closed:
+                self.theorem.take(each)
 
     def pending(self) -> list[Given]:
         """Cohorts whose harms are in and whose effects are awaited, or those of a cohort before, in their order."""
@@ -443,28 +445,19 @@ class Record:
 
     def ahead(self) -> Theorem:
         """What is proved with harms of cohorts whose effects are awaited. Only its doses are used ("Late effects")."""
-        theorem = self.theorem
-        for given in self.pending():
-            theorem = self._awaiting(theorem, given)
+        pending = self.pending()
+        theorem = copy.deepcopy(self.theorem) if pending else self.theorem
+        for given in pending:
+            theorem.take(given, self.sums(given, harms=True))
         return theorem
 
-    def _awaiting(self, theorem: Theorem, given: Given) -> Theorem:
-        theorem = copy.deepcopy(theorem)
-        theorem.take(given, self.sums(given, harms=True))
-        return theorem
-
-    def replay(self) -> Iterator[tuple[Given | None, Theorem]]:
-        """Each cohort with what was proved before it, by what is known now; at last None and what is proved now."""
-        theorem, ahead = self._fresh(), None
+    def replay(self) -> Iterator[tuple[Given, Theorem]]:
+        """Each cohort with what was proved of doses before it, by what is known now."""
+        theorem = self._fresh()
         for given in self.cohorts:
-            now = ahead or theorem
-            now.publish(given.dose, given.stakes)
-            yield given, now
-            if given.closed:
-                theorem.take(given)
-            elif not given.harms or given.withdrawn:  # what was known of doses before the next: its effects are awaited
-                ahead = self._awaiting(now, given)
-        yield None, theorem
+            theorem.publish(given.dose, given.stakes)
+            yield given, theorem
+            theorem.take(given, given.came if given.closed else self.sums(given, harms=True))
 
     def allow(self, dose: Sequence[float], n: Sequence[int], stakes: Sequence[Stakes]) -> None:
         """Raises where a cohort may not be released now."""
@@ -503,8 +496,8 @@ class Record:
                 worse = shown.harmful(winner) or (tolerated is None and shown.refuted(winner, None))
                 need(not worse and not out[winner], names[winner], "is named, and was shown not to be the best")
         if winner is not None or kind == "all-stopped":
-            left = [arm for arm, when in enumerate(out) if arm != winner and not when and not theorem.out(arm)]
-            left = [arm for arm in left if tolerated is None or not theorem.out(arm, tolerated)]
+            left = [arm for arm, when in enumerate(out) if arm != winner and not when]
+            left = [arm for arm in left if not (theorem.out(arm) or theorem.out(arm, tolerated))]
             need(not left, ", ".join(names[arm] for arm in left), "may still be the best by what was read")
 
 
@@ -545,20 +538,19 @@ def words(record: Record) -> list[str]:
         what = "the best arm" if end["ending"] == "best-arm" else f"within {p.get('tolerance', 0):g} of the best"
         said = f"it ended ({end['ending']}) and no arm is named"
         said = said if end["winner"] is None else f"{names[end['winner']]} is {what} (arm {end['winner'] + 1})"
-    count = Counter(event.kind for event in record.notes)
+    count = ", ".join(f"{n:,} {kind}" for kind, n in Counter(event.kind for event in record.notes).items())
+    filled, other = sum(how == "counts" for how in record.gone.values()), sum(x == x for x in record.told["dose"])
     told = [s for s in range(1, len(record.harm)) if record.complete(s)]
     many = sum(int(record.told["n"][s]) for s in told) if record.setup.get("blocks") else len(told)
-    late = [given.number for given, theorem in record.replay() if given for arm in range(len(names))
+    late = [given.number for given, theorem in record.replay() for arm in range(len(names))
             if given.n[arm] and theorem.refusal(arm, given.dose[arm])]  # fmt: skip
     return [
         f"Study {record.name!r}, theorem {record.setup['theorem']['name']}: {said}.",
         f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
         f"and an arm that is named is what it is said to be.",
         f"{len(record.cohorts):,} cohorts, {many:,} readings; every dose was certified by readings told before it.",
-        f"{count['voided']} dropped out, of whom {sum(how == 'counts' for how in record.gone.values())} count as a "
-        f"reading that was named instead, {count['corrected']} readings were corrected, "
-        f"{sum(x == x for x in record.told['dose'])} doses given were not the ones assigned, {count['paused']} pauses, "
-        f"{count['warned']} warnings, {count['adopted']} adoptions, {count['clock']} times the clock went backwards.",
+        f"Other events: {count}. Of those who dropped out {filled} count as a reading that was named instead; "
+        f"{other} doses given were not the ones assigned.",
         f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",
     ]
 
@@ -676,8 +668,9 @@ def everywhere(goal: float, marks: Sequence[float], total: Callable[[float, floa
 
 
 class Kind:
-    """Effects, or harms: the one place that knows kinds of noise ("Readings" in docs/guarantees.md). `units`: bounded
-    readings are brought to [0, 1], where bets on binary ones hold for them."""
+    """Effects, or harms: the one place that knows kinds of noise ("Readings" in docs/guarantees.md). A bet on one
+    is exp(g * reading - cost(g, x)), whose mean is at most 1 where that of the reading is at most x (g < 0: at least).
+    `units`: bounded readings are brought to [0, 1], where bets on binary ones hold for them."""
 
     def __init__(self, noise: Data, arms: int, units: bool):
         need(noise["kind"] in NOISES, "there is no kind of noise", noise["kind"])
@@ -688,6 +681,7 @@ class Kind:
         need(low < high, "readings are between two numbers that rise, not", low, high)
         self.ends, self.hair = (float(low), float(high)), CLOSE * max(abs(x) for x in (low, high, 0) if abs(x) < INF)
         self.low, self.wide = (self.ends[0], self.ends[1] - self.ends[0]) if bounded and units else (0.0, 1.0)
+        self.likely = self.binary or self.counts  # bets are likelihood ratios, which have no sigma and no weights
         self.guessed, self.varying = kind == "gaussian-guess", noise.get("spread") is True  # how they vary is bet on
         self.sigma: float = 0.5 * (high - low) / self.wide if bounded or coin else noise[NOISES[kind][0]]
         self.squares = False  # whether bets need no sigma, but squares
@@ -710,42 +704,43 @@ class Kind:
             y = descend(y, 3, goal, lambda y: [(e - s * y, -s) for e, s in rest])
             self.weight[arm] = max(self.weight[arm], self.sigma**2 * y)
 
+    def cost(self, g: float, x: float) -> float:
+        if not self.likely:
+            return g * x + 0.5 * (g * self.sigma) ** 2
+        return x * math.expm1(g) if self.counts else math.log(1 + x * math.expm1(g))
+
+    def guess_bet(self, n: float, total: float, bound: float, guess: float | None, sign: int) -> float:
+        """Log of the wealth from one bet that the mean is above `bound` (below it), by a guess made beforehand."""
+        low, top = 0.0 if self.likely else -INF, 1.0 if self.binary else INF  # what means are between
+        hair = 1e-3 * (1.0 if self.binary else self.sigma)
+        bound = low + hair if sign > 0 and bound <= low else top - hair if sign < 0 and bound >= top else bound
+        if guess is None or not low < bound < top or sign * (guess - bound) <= 0:
+            return 0.0
+        q = min(max(guess, 0.5 * (low + bound)), 0.5 * (top + bound))
+        odds = q * (1 - bound) / (bound * (1 - q)) if self.binary else q / bound if self.counts else NAN
+        g = math.log(odds) if self.likely else (q - bound) / self.sigma**2
+        return g * total - n * self.cost(g, bound)
+
     def wager(self, sums: Sequence[float], cell: tuple[float, float], sign: int, atoms: Atoms) -> float:
         """Log of the wealth of bets that a mean is above all numbers of a cell (below them), whose first end is the one
         where bets that are monotone are least. Sums of weight^2, weight, weight * reading; and what else they need."""
         (v, w, total, *square), x = sums, cell[0]
-        if self.counts:  # likelihood ratios of means e^g times higher (lower)
-            return log_sum([sign * g * total - v * x * math.expm1(sign * g) + w for g, w in atoms])
-        if self.binary:
-            q = min(max(x, 0.0), 1.0)  # likelihood ratios of odds e^g times higher (lower)
-            odds = log_sum([sign * g * total - v * math.log(1 + q * math.expm1(sign * g)) + w for g, w in atoms])
-            bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY if self.varying]
-            return either(odds, log_sum(bets) - math.log(len(VARY)), 0.5) if bets else odds
-        far = log_mixture(sign * (total - x * w) / self.sigma, v, atoms)
+        if self.likely:
+            q = min(max(x, 0.0), 1.0) if self.binary else x
+            known = log_sum([sign * g * total - v * self.cost(sign * g, q) + p for g, p in atoms])
+        else:
+            known = log_mixture(sign * (total - x * w) / self.sigma, v, atoms)
+        if self.varying:
+            bets = [sign * l * (total - v * x) + (l + math.log1p(-l)) * square[0] for l in VARY]
+            return either(known, log_sum(bets) - math.log(len(VARY)), 0.5)
         if not self.squares:
-            return far
+            return known
         # Bets exp(g a - g^2 a^2/2) on every reading x + a have a mean of at most 1 whatever sigma is. Their logs are
         # concave in x, so least at an end of a cell
         n, total, all_ = square[1:]
         ends = [(total - n * z, all_ - 2 * z * total + n * z * z) for z in (end - self.origin for end in cell)]
-        sizes = [(sign * g / self.sigma, w) for g, w in atoms]
-        close = log_sum([min(g * a - 0.5 * g * g * aa for a, aa in ends) + w for g, w in sizes])
-        return either(close, far, 0.1)
-
-    def guess_bet(self, n: float, total: float, bound: float, guess: float | None, sign: int) -> float:
-        """Log of the wealth from one bet that the mean is above `bound` (below it), by a guess made beforehand."""
-        if guess is None:
-            return 0.0
-        if not (self.binary or self.counts):
-            stake = max(sign * (guess - bound), 0.0) / self.sigma**2
-            return stake * sign * (total - n * bound) - 0.5 * (stake * self.sigma) ** 2 * n
-        top, hair = (1.0, 1e-3) if self.binary else (INF, 1e-3 * self.sigma)
-        bound = hair if sign > 0 and bound <= 0 else 1 - hair if sign < 0 and bound >= top else bound
-        if not 0 < bound < top or sign * (guess - bound) <= 0:
-            return 0.0
-        q = min(max(guess, 0.5 * bound), 0.5 * (top + bound))
-        rest = -n * (q - bound) if self.counts else (n - total) * math.log((1 - q) / (1 - bound))
-        return total * math.log(q / bound) + rest
+        sizes = [(sign * g / self.sigma, p) for g, p in atoms]
+        return either(log_sum([min(g * a - 0.5 * g * g * aa for a, aa in ends) + p for g, p in sizes]), known, 0.1)
 
 
 # The theorems
@@ -768,8 +763,6 @@ class Theorem:
     theorem: ClassVar[str]  # its name and number
     shape: str  # of the problems that it is about
     bet: Callable[[int, float, Came, Stakes], None]  # an arm, what came back at a dose, and what was staked on that
-    certified: Callable[[int], float]  # the largest dose of an arm that may be given
-    harmful: Callable[[int], bool]  # whether harm at an arm's start dose is shown to be above the limit
     refuted: Callable[[int, int | None], bool]  # whether it is proved that it is not the best; see `out`
     COUNTS = False  # whether it has bets on counts
     UNITS = True  # whether bounded readings are brought to [0, 1], and a sigma that is not known can be shown
@@ -795,12 +788,21 @@ class Theorem:
         self.arms = [self.arm_of(fields(arm, ARM), wide) for arm in problem["arms"]]
         names = {arm.name.strip() for arm in self.arms}
         need(len(names) == self.d and all(names), "arms have names, each its own")
+        self.safe, self.harmed = [arm.start for arm in self.arms], [False] * self.d
 
     def arm_of(self, arm: Data, wide: float) -> Arm:
         start, levels = arm["start"], arm.get("levels") or []
         top = levels[-1] if levels else arm.get("max", INF)
         need((start > 0 or self.shape != "linear") and start <= top and sorted(levels) == levels, "doses cannot be so")
         return Arm(arm["name"], start, top, arm["lipschitz"] / wide if self.shape == "monotonic" else INF, levels)
+
+    def certified(self, arm: int) -> float:
+        """The largest dose of an arm that may be given."""
+        return self.safe[arm]
+
+    def harmful(self, arm: int) -> bool:
+        """Whether harm at an arm's start dose is shown to be above the limit."""
+        return self.harmed[arm]
 
     def publish(self, dose: Sequence[float], stakes: Sequence[Stakes], anew: bool = True) -> None:
         """A cohort with these doses and stakes is to be released; `anew`: after a correction."""
@@ -972,17 +974,10 @@ class SurefootLinear(Theorem):
             self.sz = tight(self.limit)
         self.top = self.limit / self.sz
         self.shift = self.tolerance * self.sz / (self.limit * self.sy)
-        self.safe, self.unsafe = [arm.start for arm in self.arms], [arm.top for arm in self.arms]
-        self.least = [-INF] * self.d  # harm at the start dose
+        self.unsafe = [arm.top for arm in self.arms]
         self.data = [[0.0] * 5 for _ in self.arms]  # n, sums of dose, harm, dose^2, dose * harm / sigma
         # by stake: v, y, z, w, sums of weight^2, weight * effect, weight * harm, weight * dose; then n, dose, effect
         self.bets = [[[0.0] * 7 for _ in range(2 + self.d)] for _ in self.arms]
-
-    def certified(self, arm: int) -> float:
-        return self.safe[arm]
-
-    def harmful(self, arm: int) -> bool:
-        return self.least[arm] > self.limit
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Lemma 1. Only pulls at a dose that was certified before them are bet on, and only with a stake above 0."""
@@ -1016,7 +1011,7 @@ class SurefootLinear(Theorem):
             lower = (z - descend(u, 1, low, lambda u: [(g * u + e, g) for g, e in rest]) / self.top) / v
         safe, over = (it.within(INF if x <= 0 else it.start * self.top / x) for x in (upper, lower))
         self.safe[arm], self.unsafe[arm] = max(self.safe[arm], safe), min(self.unsafe[arm], over)
-        self.least[arm] = max(self.least[arm], lower * self.sz)
+        self.harmed[arm] |= lower * self.sz > self.limit
 
     def refuted(self, arm: int, named: int | None) -> bool:
         """Lemma 6: the wealth against the claim of an arm is 1/(0.65 delta) at every bar u from 0 to 1."""
@@ -1083,6 +1078,7 @@ class Ladder(NamedTuple):
     """What was bet on an arm, by rising doses: logs of wealth that harm is over the limit and under it, and the sums of
     bets that the effect is below a value and above it (as `Kind.wager` takes them)."""
 
+    known: int  # how many of the doses are at most the largest safe one, in any case
     dose: list[float]
     over: list[float]
     under: list[float]
@@ -1099,7 +1095,6 @@ class Joint(Theorem):
     SHARE: float  # of delta, for the verdict
     prior: Atoms  # of the bets on effects
     ladder: Callable[[int], Ladder]
-    known: Callable[[int], int]  # how many doses of the ladder are at most b, in any case
     below: Callable[[int, Ladder, float, float], float]  # at no x between these two is it less
 
     def refuted(self, arm: int, named: int | None) -> bool:
@@ -1109,15 +1104,15 @@ class Joint(Theorem):
 
         def total(low: float, high: float) -> float:
             shifts = [self.tolerance if j == named else 0.0 for j in range(self.d)]
-            ups = [self.above(j, ladders[j], high - x, low - x) for j, x in enumerate(shifts) if j != arm]
+            ups = [self.above(ladders[j], high - x, low - x) for j, x in enumerate(shifts) if j != arm]
             return self.below(arm, ladders[arm], low, high) + math.fsum(ups)
 
         sums = [x for ladder in ladders for x in (*ladder.below, *ladder.above) if x[1] > 0]
         ends = [0.0, 1.0] if self.effect.binary else [0.0 if self.effect.counts else -1e60, 1e60]  # as good as infinite
         return everywhere(self.goal(self.SHARE, each=False), [*ends, *(x[2] / x[1] for x in sums)], total)
 
-    def above(self, arm: int, ladder: Ladder, x: float, y: float) -> float:
-        cuts = range(self.known(arm), len(ladder.dose) + 1)
+    def above(self, ladder: Ladder, x: float, y: float) -> float:
+        cuts = range(ladder.known, len(ladder.dose) + 1)
         return min(math.fsum(ladder.under[c:]) + self.effects(ladder.above[:c], x, y, 1) for c in cuts)
 
     def effects(self, parts: Sequence[Sequence[float]], x: float, y: float, sign: int) -> float:
@@ -1141,17 +1136,15 @@ class SurefootMonotonic(Joint):
         self.at: list[dict[float, list[list[float]]]] = [{} for _ in self.arms]  # dose -> over and under, below, above
         if all(arm.start >= arm.top for arm in self.arms):  # nothing is climbed
             self.SHARE = 0.88
-        self.likely = self.effect.binary or self.effect.counts  # bets are likelihood ratios, which have no weight
-        self.prior = TILT if self.likely else GAP
-
-    def certified(self, arm: int) -> float:
-        return self.arms[arm].within(self.base[arm])
+        self.prior = TILT if self.effect.likely else GAP
 
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         if dose <= self.arms[arm].top + CLOSE * abs(dose):
             guess, reach, *rest = stakes or [None] * 5
             self.climb(arm, dose, came, guess, reach)
             self.record(arm, dose, came, *rest)
+            ladder = self.ladder(arm)
+            self.harmed[arm] = sum(ladder.over[: ladder.known]) >= self.goal(0.04)
 
     def climb(self, arm: int, dose: float, came: Came, guess: float | None, reach: float | None) -> None:
         """Lemma 3: against "harm at a rung is above limit + slack" every reading of the arm is bet."""
@@ -1166,6 +1159,7 @@ class SurefootMonotonic(Joint):
         goal = self.goal(0.35)
         passed = next((j for j, x in enumerate(rungs) if not x >= goal), self.RUNGS)
         self.base[arm] = min(self.base[arm] + passed * self.step[arm], it.top) if passed < self.RUNGS else it.top
+        self.safe[arm] = it.within(self.base[arm])
         self.regrid(arm, passed, 1.0)
 
     def regrid(self, arm: int, passed: int, times: float) -> None:
@@ -1186,19 +1180,14 @@ class SurefootMonotonic(Joint):
         harms, *effects = self.at[arm].setdefault(dose, [[0.0] * 2, [0.0] * 3, [0.0] * 3])
         add(harms, (over, under))
         for size, sums in zip((below, above), effects, strict=True):
-            size = float(size > 0) if self.likely else size
+            size = float(size > 0) if self.effect.likely else size
             add(sums, (self.effect.weight[arm] * x for x in (n * size**2, n * size, size * effect)))
 
     def ladder(self, arm: int) -> Ladder:
         doses = sorted(self.at[arm])
         harms, below, above = ([self.at[arm][dose][k] for dose in doses] for k in range(3))
-        return Ladder(doses, [over for over, _ in harms], [under for _, under in harms], below, above)
-
-    def known(self, arm: int) -> int:
-        return sum(dose <= self.arms[arm].start for dose in self.at[arm])
-
-    def harmful(self, arm: int) -> bool:
-        return sum(self.ladder(arm).over[: self.known(arm)]) >= self.goal(0.04)
+        known, (over, under) = bisect_right(doses, self.arms[arm].start), ([x[k] for x in harms] for k in (0, 1))
+        return Ladder(known, doses, over, under, below, above)
 
     def below(self, arm: int, ladder: Ladder, x: float, y: float) -> float:
         cuts = range(len(ladder.dose) + 1)  # b is from the dose before c to below the dose c
@@ -1209,7 +1198,7 @@ class SurefootMonotonic(Joint):
                 least[c] = either(found[c], found[c - 1], 0.5) if it.start < it.top else found[c - 1]
                 if any(dose < a < after for a in it.levels):  # or another
                     least[c] = min(least[c], found[c])
-        return min(least[self.known(arm) :])
+        return min(least[ladder.known :])
 
 
 class SurefootLevels(Joint):
@@ -1229,6 +1218,7 @@ class SurefootLevels(Joint):
         # origin. By level: all that was read
         self.bets = [[[[0.0] * 7 for _ in range(5)] for _ in range(count)] for count in counts]
         self.read = [[[0.0] * 3 for _ in range(count)] for count in counts]
+        self.safe = [min(1.0, count - 1.0) for count in counts]
         self.low, self.high = ([[0.0] * count for count in counts] for _ in range(2))  # logs of wealth
         self.calm, self.good = [0] * self.d, [0] * self.d  # up to here harm is below the ceiling; below the limit
         self.barred, self.over = list(counts), list(counts)  # from here on it is above
@@ -1239,30 +1229,23 @@ class SurefootLevels(Joint):
         need(named, "levels have names, each its own")
         return Arm(arm["name"], 0.0, places[-1], INF, places)
 
-    def certified(self, arm: int) -> float:
-        """One level above those that are calm, and below those that are barred."""
-        return float(max(min(self.calm[arm] + 1, len(self.bets[arm]) - 1, self.barred[arm] - 1), 0))
-
-    def harmful(self, arm: int) -> bool:
-        return self.over[arm] < 1
-
     def bet(self, arm: int, dose: float, came: Came, stakes: Stakes) -> None:
         """Levels are below a bound in order from the second on, by the bets at and above each; above one in order from
-        the last down, by the bets at and below each. What was shown once stays shown."""
+        the last down, by the bets at and below each. What was shown once stays shown. What may be given is one level
+        above those that are calm, and below those that are barred."""
         if dose not in self.arms[arm].levels:
             return
-        read, n, totals = self.read[arm][int(dose)], came[0], came[1:3]
-        means = [(had + 0.5) / (read[0] + 1) for had in read[1:]]  # so far of the level, which was known before
-        squares = [q + n * (x / n - m) ** 2 for q, x, m in zip(came[3:], totals, means, strict=True)]
-        add(read, (n, *totals))
+        read, n = self.read[arm][int(dose)], came[0]
         for k, (stake, sums) in enumerate(zip(stakes or (), self.bets[arm][int(dose)], strict=bool(stakes))):
-            r = 1 if k < 3 else 0
             if stake is not None and stake > 0:
-                kind, weight = self.kinds[r], self.kinds[r].weight[arm]
-                kind.origin = totals[r] / n if kind.origin != kind.origin else kind.origin
-                off = totals[r] - n * kind.origin
-                more = (n, off, came[3 + r] + off * off / n) if kind.squares else ()
-                add(sums, (weight * n, weight * n, weight * totals[r], squares[r] * kind.varying, *more))
+                r = 1 if k < 3 else 0
+                kind, total, apart = self.kinds[r], came[1 + r], came[3 + r]
+                mean = (read[1 + r] + 0.5) / (read[0] + 1)  # so far of the level, which was known before
+                kind.origin = total / n if kind.origin != kind.origin else kind.origin
+                off, counts = total - n * kind.origin, kind.weight[arm]
+                known = counts * n, counts * n, counts * total
+                add(sums, (*known, apart + n * (total / n - mean) ** 2, n, off, apart + off * off / n))
+        add(read, came[:3])
 
         def logs(stake: int, bound: float, sign: int, atoms: Atoms) -> list[float]:
             return [self.harm.wager(level[stake], (bound, bound), sign, atoms) for level in self.bets[arm]]
@@ -1276,13 +1259,12 @@ class SurefootLevels(Joint):
         for shown, wealth in ((self.barred, barred), (self.over, self.high[arm])):
             passed = [math.fsum(wealth[:j]) >= self.goal(0.05) for j in range(count, 0, -1)]
             shown[arm] = min(shown[arm], count - [*passed, False].index(False))
+        self.safe[arm] = float(max(min(self.calm[arm] + 1, count - 1, self.barred[arm] - 1), 0))
+        self.harmed[arm] = self.over[arm] < 1
 
     def ladder(self, arm: int) -> Ladder:
         below, above = ([level[k] for level in self.bets[arm]] for k in (3, 4))
-        return Ladder(self.arms[arm].levels, self.high[arm], self.low[arm], below, above)
-
-    def known(self, arm: int) -> int:
-        return self.good[arm] + 1
+        return Ladder(self.good[arm] + 1, self.arms[arm].levels, self.high[arm], self.low[arm], below, above)
 
     def below(self, arm: int, ladder: Ladder, x: float, y: float) -> float:
         """A quarter of the stake is on the harm at b itself."""
