@@ -84,13 +84,13 @@ def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Arra
     """The evidence of each cell at each x, (arms, doses + 1, x): from the doses up to it if `above`, else from the
     doses above it. It changes only at doses where something was bet, of which there are few."""
     xp, staked = array_namespace(x), sums[..., 0] > 0
-    changes = Chosen(xp.concat([staked, xp.ones_like(staked[:, :1])], axis=1))  # the last cell stands for all that is left
-    few = changes.rows(before(sums, 1 if above else -1, axis=1))
-    there = xp.take(x, changes.index // changes.shape[1], axis=0)
+    ends = xp.concat([staked, xp.ones_like(staked[:, :1])], axis=1)  # whether it is another one in the next cell
+    each, one = Chosen(ends), xp.astype(xp.reshape(ends, (-1,)), xp.int64)
+    few = each.rows(before(sums, 1 if above else -1, axis=1))
+    there = xp.take(x, each.index // ends.shape[1], axis=0)
     size = BLOCK // x.shape[1]
     found = xp.concat([evidence(noise, few[i, None, :], there[i, :], above, exact) for i in blocks(there, size)])
-    upto = before(xp.astype(xp.reshape(changes.mask, (-1,)), xp.int64))[:-1]
-    return xp.reshape(xp.take(found, upto, axis=0), (*changes.shape, x.shape[1]))
+    return xp.reshape(xp.take(found, xp.cumulative_sum(one) - one, axis=0), (*ends.shape, x.shape[1]))
 
 
 def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> Array:
