@@ -14,7 +14,7 @@ def test_rungs_are_certified_in_order() -> None:
 
 def test_the_last_rung_is_the_largest_dose() -> None:
     for step in (0.0, 1e-300, 0.01, 1 / RUNGS, 5.0):
-        doses = ladder(np.zeros(1), np.array([step]), np.ones(1))[0]
+        doses = ladder(np.zeros(1), np.array([step]), np.ones(1))[:, 0]
         assert len(doses) == RUNGS and doses[-1] == 1 and np.all(np.diff(doses) >= 0) and np.all(doses <= 1)
         np.testing.assert_array_equal(doses[:-1], np.minimum(step * np.arange(1.0, RUNGS), 1))
 

@@ -253,8 +253,15 @@ def _namespace(batch: Any) -> Any:
 
 def select(rows: Array, new: Batch, old: Batch) -> Batch:
     """`new` in the trials where `rows` is true, `old` in the others; an array that has grown is taken from `new`."""
-    others = Chosen(~rows)
-    return _map(lambda x, y: x if x is y or x.shape != y.shape else others.put(x, others.rows(y)), new, old)
+    xp, others = array_namespace(rows), Chosen(~rows)
+
+    def chosen(x: Array, y: Array) -> Array:
+        if x is y or x.shape != y.shape:
+            return x
+        before = others.rows(y)
+        return x if bool(xp.all(others.rows(x) == before)) else others.put(x, before)
+
+    return _map(chosen, new, old)
 
 
 def _map(change: Any, *batches: Batch) -> Batch:

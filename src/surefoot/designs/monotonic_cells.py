@@ -7,9 +7,10 @@ over the doses up to b, or above it, are prefix and suffix sums; the least over 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from ..arrays import Array, along, array_namespace, clip, device, like
+from ..arrays import BLOCK, Array, Chosen, along, array_namespace, blocks, clip, device, like
 from ..bounds import TILT, Mixture
 from ..noise import Noise
 from ..problem import Problem
@@ -43,6 +44,21 @@ def table(doses: Array, at: Array, row: Array, arm: Array) -> Table:
     return Table(arm, along(dose, order), mine)
 
 
+def told(
+    test: Callable[..., Array], p: Problem, doses: Array, at: Array, row: Array, arm: Array, x: Array, exact: bool
+) -> Array:
+    """What a test, `down` or `up`, says of these arms of these trials. Those with about as many doses are asked
+    together: a table is as wide as the most that one of its arms has."""
+    xp, (_, d, many) = array_namespace(x), doses.shape
+    mine = xp.take(xp.reshape(doses, (-1, many)), row * d + arm, axis=0)
+    order = xp.argsort(xp.sum(xp.astype(xp.isfinite(mine), xp.int64), axis=1))
+    found = [
+        test(p, table(doses, at, xp.take(row, i), xp.take(arm, i)), xp.take(x, i, axis=0), exact)
+        for i in (order[part] for part in blocks(order, BLOCK // 12))
+    ]
+    return xp.take(xp.concat(found), xp.argsort(order), axis=0)
+
+
 def down(p: Problem, t: Table, x: Array, exact: bool) -> Array:
     """Of these arms: the least evidence, over their largest safe dose b, that the value is below x."""
     xp = array_namespace(x)
@@ -67,16 +83,14 @@ def up(p: Problem, t: Table, x: Array, exact: bool) -> Array:
 def cells(x: Array, sums: Array, noise: Noise, above: bool, exact: bool) -> Array:
     """The evidence of each cell at each x, (arms, doses + 1, x): from the doses up to it if `above`, else from the
     doses above it. It changes only at doses where something was bet, of which there are few."""
-    xp = array_namespace(x)
-    staked = sums[..., 0] > 0
-    most = max(int(xp.max(xp.sum(xp.astype(staked, xp.int64), axis=1))), 1)
-    way = 1 if above else -1
-    if most == staked.shape[1]:
-        return evidence(noise, before(sums, way, axis=1)[:, :, None, :], x[:, None, :], above, exact)
-    order = xp.argsort(xp.astype(~staked, xp.int8), axis=1, stable=True)[:, :most]
-    few = along(sums, order)
-    found = evidence(noise, before(few, way, axis=1)[:, :, None, :], x[:, None, :], above, exact)
-    return along(found, before(xp.astype(staked, xp.int64)))
+    xp, staked = array_namespace(x), sums[..., 0] > 0
+    ends = xp.concat([staked, xp.ones_like(staked[:, :1])], axis=1)  # whether it is another one in the next cell
+    each, one = Chosen(ends), xp.astype(xp.reshape(ends, (-1,)), xp.int64)
+    few = each.rows(before(sums, 1 if above else -1, axis=1))
+    there = xp.take(x, each.index // ends.shape[1], axis=0)
+    size = BLOCK // x.shape[1]
+    found = xp.concat([evidence(noise, few[i, None, :], there[i, :], above, exact) for i in blocks(there, size)])
+    return xp.reshape(xp.take(found, xp.cumulative_sum(one) - one, axis=0), (*ends.shape, x.shape[1]))
 
 
 def evidence(noise: Noise, sums: Array, x: Array, above: bool, exact: bool) -> Array:

@@ -144,18 +144,23 @@ def keep(p: Problem, known: Array, new: Array, dose: Array, arms: Arms) -> Array
     below = xp.where(place > 0, dose - row(at, xp.maximum(place - 1, 0)), xp.inf)
     above = xp.where(place < full, row(at, xp.minimum(place, DOSES - 1)) - dose, xp.inf)
     close = xp.minimum(below, above) <= TOGETHER * (p.ceiling - p.limit) / arms.lipschitz
-    (a, b), (one, other) = ((x[:-1, :], x[1:, :]) for x in (at, n))
-    apart = (b - a) ** 2 * (one * other / (one + other + TINY)) / xp.maximum((a + b - 2 * dose) ** 2, 1e-200)
-    apart = xp.where((a < dose) & (dose <= b), xp.inf, apart)  # the new ones come between these two
-    out = xp.where(full < DOSES, full, which_row(apart <= xp.min(apart, axis=0), earliest=True) - 1)
-    to = xp.where(close, xp.where(below <= above, place - 1, place), xp.where(out < place, place - 1, place))
-    joined = Chosen(~close & (full >= DOSES))
+    out, joined = full, Chosen(~close & (full >= DOSES))
     if joined.count:
-        gone, stays = (joined.within(joined.rows(out) + i, DOSES) for i in (0, 1))
+        alike = nearest(*(xp.take(x, joined.index, axis=-1) for x in (n, at, dose)))
+        out, (gone, stays) = joined.put(full, alike), (joined.within(alike + i, DOSES) for i in (0, 1))
         known = stays.put(known, gone.rows(known) + stays.rows(known))
+    to = xp.where(close, xp.where(below <= above, place - 1, place), xp.where(out < place, place - 1, place))
     known = in_order(known, Chosen(~close), out, to)
     spot = Chosen.at(xp.arange(many, device=device(to)) * DOSES + to, (many, DOSES))
     return spot.put(known, new + spot.rows(known) * floats(close)[:, None])
+
+
+def nearest(n: Array, at: Array, dose: Array) -> Array:
+    """The place of the first of the two neighbours that differ least, as they are seen from a new dose."""
+    xp, ((a, b), (one, other)) = array_namespace(n), ((x[:-1, :], x[1:, :]) for x in (at, n))
+    apart = (b - a) ** 2 * (one * other / (one + other + TINY)) / xp.maximum((a + b - 2 * dose) ** 2, 1e-200)
+    apart = xp.where((a < dose) & (dose <= b), xp.inf, apart)  # the new ones come between these two
+    return which_row(apart <= xp.min(apart, axis=0), earliest=True) - 1
 
 
 def in_order(known: Array, which: Chosen, out: Array, to: Array) -> Array:
@@ -249,7 +254,13 @@ def surely(many: Array, upto: Array) -> Array:
     """Sigmas by which the mean of so many pulls may be off, of all that were made: the fewer they are, the more others
     like them might have been the oddest."""
     xp = array_namespace(many)
-    return xp.sqrt((ODD + 2 * xp.log(xp.maximum(upto[-1, :], 1.0) / many)) * (1 + FEW / many) / many)
+    found, few = xp.log(xp.maximum(upto[-1, :], 1.0) / many), FEW / many
+    found *= 2.0
+    found += ODD
+    few += 1.0
+    found *= few
+    found /= many
+    return xp.sqrt(found)
 
 
 class Seen(NamedTuple):
@@ -273,11 +284,13 @@ def seen_from(p: Problem, doses: Doses, at: Array, rise: Array, arms: Arms) -> S
     away, square = xp.abs(off), off * off
     narrow = (WIDTH * p.noises[1].scale / rise) ** 2 / xp.maximum(doses.all, 1.0)
     narrow = xp.maximum(narrow, (LINE * slack / arms.lipschitz) ** 2)
-    w = n / (1 + square / xp.minimum(firm, narrow))
+    w = square / xp.minimum(firm, narrow)
+    w += 1.0
+    w = n / w
     lever = off - dot(w, off) / xp.maximum(xp.sum(w, axis=0), 1e-9)
     local = floats(away <= LOCAL * slack / arms.lipschitz)
     few = ODD * (1 + FEW / xp.maximum(dot(local, n), 1.0))
-    w = w * lever
+    w *= lever
     return Seen(off, away, square, local, 1 - local, w, dot(w, lever) + firm, firm, few)
 
 
@@ -287,8 +300,11 @@ def lines(p: Problem, seen: Seen, doses: Doses, arms: Arms, which: slice = slice
     slope = (dot(seen.weight, y) + seen.firm * arms.expected[which, :]) / seen.lever
     scales = like(slope, [[noise.scale] for noise in p.noises])[which, :]
     slope = clip(slope, xp.minimum(arms.least[which, :], scales / xp.sqrt(seen.lever)), arms.most[which, :])
-    sure = 1 / (doses.var[which, ...] + ((BEND * slope) ** 2)[:, None, :] * seen.square)
-    there = (y - slope[:, None, :] * seen.off) * sure
+    sure = ((BEND * slope) ** 2)[:, None, :] * seen.square
+    sure += doses.var[which, ...]
+    sure = 1 / sure
+    there = y - slope[:, None, :] * seen.off
+    there *= sure
     own, rest = (xp.maximum(dot(sure, x), TINY) for x in (seen.local, seen.far))
     mine, theirs = dot(there, seen.local) / own, dot(there, seen.far) / rest
     odd = xp.maximum((mine - theirs) ** 2 - seen.few * (1 / own + 1 / rest), 0.0)

@@ -17,13 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ..arrays import Array, Chosen, along, array_namespace, device, like, pick, put, replace, rows
+from ..arrays import BLOCK, Array, Chosen, along, array_namespace, blocks, device, first, like, pick, put, replace, rows
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, OnDemand, Outcome, State, Verdict, blank
 from .compose import Evidence
-from .ladder import RUNGS, first_false, ladder, regrid
+from .ladder import RUNGS, first_false, ladder, moved, regrid
 from .monotonic_cells import (
     ABOVE,
     BELOW,
@@ -37,6 +37,7 @@ from .monotonic_cells import (
     down,
     mean,
     table,
+    told,
     up,
 )
 from .monotonic_estimates import seems
@@ -122,17 +123,11 @@ class MonotonicEvidence(Evidence[MonotonicState]):
 
     def climb(self, s: MonotonicState, came: Chosen, pull: Pull) -> MonotonicState:
         """Lemma 3. The ladders of the arms that were pulled, and the doses that are certified now."""
-        xp, p, guess = array_namespace(s.base), s.problem, pull.stakes.climb
-        largest, K = (xp.take(like(s.base, x), pull.arm) for x in (p.largest, p.lipschitz))
-        base, step, wealth = (came.rows(x) for x in (s.base, s.step, s.wealth))
-        wealth, step = regrid(wealth, step, xp.zeros_like(pull.n), pull.stakes.reach)
-        bound = p.ceiling - K[:, None] * xp.maximum(ladder(base, step, largest) - pull.dose[:, None], 0.0)
-        guess = xp.where(xp.isfinite(guess), guess, xp.inf)  # above every bound: nothing is bet
-        wealth = wealth + p.noises[1].bet(pull.harm[:, None], pull.n[:, None], bound, guess[:, None], above=False)
-        passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
-        base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
-        wealth, step = regrid(wealth, step, passed, RUNGS * step)
-        return replace(s, wealth=came.put(s.wealth, wealth), base=came.put(s.base, base), step=came.put(s.step, step))
+        xp, old = array_namespace(s.base), (s.wealth, s.base, s.step)
+        mine = [came.rows(x) for x in old]
+        parts = [climbed(s.problem, *(x[i, ...] for x in mine), pull.part(i)) for i in blocks(pull.dose, BLOCK // 3)]
+        wealth, base, step = (came.put(x, xp.concat(y)) for x, y in zip(old, zip(*parts, strict=True), strict=True))
+        return replace(s, wealth=wealth, base=base, step=step)
 
     def bracket(self, s: MonotonicState, news: Chosen) -> MonotonicState:
         """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
@@ -261,6 +256,23 @@ class Pull(NamedTuple):
     harm: Array
     stakes: Stakes
 
+    def part(self, i: slice) -> Pull:
+        *own, stakes = self
+        return Pull(*(x[i] for x in own), Stakes(*(x[i] for x in stakes)))
+
+
+def climbed(p: Problem, wealth: Array, base: Array, step: Array, pull: Pull) -> tuple[Array, Array, Array]:
+    """The ladders of the arms that were pulled after these pulls: wealth, base and step."""
+    xp, guess = array_namespace(base), pull.stakes.climb
+    largest, K = (xp.take(like(base, x), pull.arm) for x in (p.largest, p.lipschitz))
+    wealth, step = regrid(wealth, step, pull.stakes.reach)
+    bound = p.ceiling - K * xp.maximum(ladder(base, step, largest) - pull.dose, 0.0)
+    guess = xp.where(xp.isfinite(guess), guess, xp.inf)  # above every bound: nothing is bet
+    wealth = wealth + first(p.noises[1].bet(pull.harm, pull.n, bound, guess, above=False))
+    passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
+    base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
+    return moved(wealth, passed), base, step
+
 
 def bets(p: Problem, pull: Pull) -> Array:
     """Lemma 1. What these pulls add to what is kept at their doses, (arms, WIDTH)."""
@@ -354,7 +366,7 @@ def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, 
     or for the `other` one's above x."""
     xp, d = array_namespace(x), len(s.problem.arms)
     row, arm = pair // d, pair % d
-    mine = down(s.problem, table(s.doses, s.at, row, arm), x + shift, exact)
+    mine = told(down, s.problem, s.doses, s.at, row, arm, x + shift, exact)
     led = xp.take(s.total[..., ABOVE][..., 0] > 0, row, axis=0) & (xp.arange(d, device=device(x)) != arm[:, None])
     i, j = xp.nonzero(led)
     if i.shape[0] == 0:
@@ -362,6 +374,6 @@ def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, 
     there = xp.take(row, i)
     named = xp.take(xp.reshape(other, (-1,)), xp.take(pair, i))
     raised = shift * xp.astype(named != j, x.dtype)[:, None]
-    found = up(s.problem, table(s.doses, s.at, there, j), xp.take(x, i, axis=0) + raised, exact)
+    found = told(up, s.problem, s.doses, s.at, there, j, xp.take(x, i, axis=0) + raised, exact)
     none = xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x))
     return mine, xp.sum(put(none, led, found), axis=1)

@@ -19,7 +19,7 @@ from ..problem import number
 from .base import Cohort, Outcome
 from .compose import Policy
 from .ladder import RUNGS
-from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, table, up
+from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, told, up
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
 from .monotonic_evidence import MonotonicState, unbet
 from .monotonic_floor import MonotonicFloor
@@ -216,8 +216,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
         high = xp.take(pick(g.effect[..., LOW], now.leader), row, axis=0)
         width = xp.maximum(xp.abs(high - low), rows(g.effect_error[..., HIGH], settled)[:, None])
         x = xp.minimum(low, high) + width * like(low, LEVELS)
-        mine, theirs = (table(s.doses, s.at, row, k) for k in (arm, xp.take(now.leader, row)))
-        weak = down(p, mine, x + far, False) + up(p, theirs, x, False)
+        mine, theirs = (p, s.doses, s.at, row, arm), (p, s.doses, s.at, row, xp.take(now.leader, row))
+        weak = told(down, *mine, x + far, False) + told(up, *theirs, x, False)
         x = put(xp.zeros_like(s.base), settled, pick(x, xp.argmin(weak, axis=1))[:, 0])
         h, e = self.margins(s, x + far, HIGH)
         own = xp.where(self.at_last(s, s.memory.place[..., HIGH]), e, xp.minimum(h, e))
