@@ -15,6 +15,7 @@ from surefoot.designs.base import STOPPED, Cohort, Outcome
 from surefoot.designs.compose import Policy
 from surefoot.designs.monotonic_cells import ABOVE, BELOW, GAP, LED, OVER, UNDER, WIDTH, N, down, table, up
 from surefoot.designs.monotonic_evidence import (
+    ALONE,
     CLIMB,
     MORE,
     SAFE,
@@ -24,6 +25,7 @@ from surefoot.designs.monotonic_evidence import (
     MonotonicEvidence,
     MonotonicState,
     Stakes,
+    or_alone,
 )
 from surefoot.designs.surefoot import SurefootMonotonic
 from surefoot.scenario import Linear, Table
@@ -206,6 +208,12 @@ def start(**changes: Any) -> MonotonicState:
 def test_the_shares_of_delta() -> None:
     assert math.isclose(CLIMB + VERDICT + SAFE + UNSAFE + STOP, 1.0)
     assert math.isclose(np.exp(GAP.atoms[1]).sum(), 1.0)
+
+
+@given(st.floats(-1e6, 700))
+def test_a_part_of_the_stake_is_on_the_arm_alone(led: float) -> None:
+    found = float(or_alone(np.array(led)))
+    assert math.isclose(found, math.log(ALONE + (1 - ALONE) * math.exp(led)), rel_tol=1e-9, abs_tol=1e-12)
 
 
 def test_stakes_have_names() -> None:

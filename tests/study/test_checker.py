@@ -433,7 +433,7 @@ def test_each_shape_has_a_design_that_may_run_live() -> None:
 def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
     """Theorem 1, lemma 1, and Theorem 2, lemma 5: after a correction a dose that was given may not be certified."""
     linear: Any = THEOREMS["surefoot-linear/4"](plain(problem()), {})
-    curves: Any = THEOREMS["surefoot-monotonic/3"](plain(problem("monotonic")), {})
+    curves: Any = THEOREMS["surefoot-monotonic/4"](plain(problem("monotonic")), {})
 
     def take(theorem: Any, dose: float, stakes: list[float | None]) -> None:
         arms = len(theorem.arms)

@@ -80,7 +80,7 @@ def test_counts_are_whole_and_bet_by_theorems_that_can() -> None:
     data = plain(problem("levels").but(noise=Noise("poisson", 0.5)))
     theorem = THEOREMS["surefoot-levels/2"](data, {})
     assert [theorem.harm.possible(x, 4) for x in (0.0, 7.0, math.nan, -1.0, 1.5)] == [True, True, True, False, False]
-    curves: Any = THEOREMS["surefoot-monotonic/3"](plain(problem("monotonic")) | {"noise": data["noise"]}, {})
+    curves: Any = THEOREMS["surefoot-monotonic/4"](plain(problem("monotonic")) | {"noise": data["noise"]}, {})
     curves.bet(0, 0.0, (4, 7.0, 1.0, 0.0, 0.0), [None, None, None, 3.0, None])
     assert curves.at[0][0.0][1:] == [[4, 4, 7], [0, 0, 0]], "likelihood ratios have no weight"
     for name in ("surefoot-linear/4", "safebai-linear/1"):

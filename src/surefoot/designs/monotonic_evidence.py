@@ -45,6 +45,7 @@ from .recommend import Estimates
 from .settle import conclude, level_below, round_down
 
 CLIMB, VERDICT, SAFE, UNSAFE, STOP = 0.35, 0.53, 0.04, 0.04, 0.04  # shares of delta
+ALONE = 0.2  # of the stake against a claim is on the arm's own pulls: far above all effects those that led show nothing
 HUGE = 1e60  # levels beyond which no value lies
 LEVELS = [-HUGE, -10.0, -1.0, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 2.0, 11.0, HUGE]  # from one value to another
 BETWEEN = slice(LEVELS.index(0.0), LEVELS.index(1.0) + 1)
@@ -77,7 +78,7 @@ class MonotonicState(State):
 
 
 class MonotonicEvidence(Evidence[MonotonicState]):
-    theorem: ClassVar[str] = "surefoot-monotonic/3"
+    theorem: ClassVar[str] = "surefoot-monotonic/4"
 
     def begin(self, problem: Problem, trials: int, xp: Any) -> MonotonicState:
         first = blank(problem, trials, xp)
@@ -319,6 +320,12 @@ def unbet(p: Problem) -> float:
     return -math.log(TILT.nothing if p.noises[0].ratios else GAP.nothing)
 
 
+def or_alone(led: Array) -> Array:
+    """With a part of the stake on the arm's own pulls alone: what those that led add to their evidence, or take."""
+    xp = array_namespace(led)
+    return xp.logaddexp(led + math.log(1 - ALONE), xp.full_like(led, math.log(ALONE)))
+
+
 def most_bet_on(s: MonotonicState, live: Array) -> tuple[Array, Array]:
     """Who was bet on most while leading, (trials,), and of the others of each arm, (trials, arms)."""
     xp = array_namespace(s.at)
@@ -332,7 +339,7 @@ def over_all(s: MonotonicState, other: Array, goal: float) -> Array:
     """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
     they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
     xp, p = array_namespace(s.at), s.problem
-    enough = (s.total[..., OVER] >= goal + unbet(p)) | (p.levels is not None)
+    enough = (s.total[..., OVER] >= goal - or_alone(like(s.at, -unbet(p)))) | (p.levels is not None)
     last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
     return (enough | last) & (along(s.total[..., ABOVE][..., 0], other) > 0)
 
@@ -362,8 +369,8 @@ def least(
 
 
 def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, exact: bool) -> tuple[Array, Array]:
-    """The evidence that the values of these (trial, arm) are below x + shift, and that all others' are above x + shift,
-    or for the `other` one's above x."""
+    """The evidence that the values of these (trial, arm) are below x + shift, and what is added to it that all others'
+    are above x + shift, or for the `other` one's above x."""
     xp, d = array_namespace(x), len(s.problem.arms)
     row, arm = pair // d, pair % d
     mine = told(down, s.problem, s.doses, s.at, row, arm, x + shift, exact)
@@ -376,4 +383,4 @@ def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, 
     raised = shift * xp.astype(named != j, x.dtype)[:, None]
     found = told(up, s.problem, s.doses, s.at, there, j, xp.take(x, i, axis=0) + raised, exact)
     none = xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x))
-    return mine, xp.sum(put(none, led, found), axis=1)
+    return mine, or_alone(xp.sum(put(none, led, found), axis=1))

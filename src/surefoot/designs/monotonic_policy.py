@@ -21,7 +21,7 @@ from .compose import Policy
 from .ladder import RUNGS
 from .monotonic_cells import ABOVE, BELOW, LED, OVER, UNDER, down, evidence, told, up
 from .monotonic_estimates import CROSS, HIGH, LOW, Guess, guess, nothing, remember
-from .monotonic_evidence import MonotonicState, unbet
+from .monotonic_evidence import MonotonicState, or_alone, unbet
 from .monotonic_floor import MonotonicFloor
 from .settle import level_above, open_claims, round_down
 
@@ -399,4 +399,5 @@ def shown(s: MonotonicState, x: Array) -> Array:
     harm = xp.sum(xp.where(doses <= over[..., None], s.at[..., OVER], 0.0), axis=-1)
     lost = unbet(p) - xp.sum(xp.where(s.at[..., LED] < 0, s.at[..., LED], 0.0), axis=-1)
     sums = xp.sum(xp.where((doses >= last[..., None])[..., None], s.at[..., BELOW], 0.0), axis=-2)
-    return harm - xp.sum(xp.where(led, lost, 0.0), axis=1, keepdims=True) > evidence(p.noises[0], sums, x, False, False)
+    harm = harm + or_alone(-xp.sum(xp.where(led, lost, 0.0), axis=1, keepdims=True))
+    return harm > evidence(p.noises[0], sums, x, False, False)

@@ -1093,6 +1093,7 @@ class Joint(Theorem):
 
     COUNTS = True
     SHARE: float  # of delta, for the verdict
+    ALONE = 0.0  # of the stake, on the arm's own pulls alone
     prior: Atoms  # of the bets on effects
     ladder: Callable[[int], Ladder]
     below: Callable[[int, Ladder, float, float], float]  # at no x between these two is it less
@@ -1105,7 +1106,7 @@ class Joint(Theorem):
         def total(low: float, high: float) -> float:
             shifts = [self.tolerance if j == named else 0.0 for j in range(self.d)]
             ups = [self.above(ladders[j], high - x, low - x) for j, x in enumerate(shifts) if j != arm]
-            return self.below(arm, ladders[arm], low, high) + math.fsum(ups)
+            return self.below(arm, ladders[arm], low, high) + either(math.fsum(ups), 0.0, self.ALONE)
 
         sums = [x for ladder in ladders for x in (*ladder.below, *ladder.above) if x[1] > 0]
         ends = [0.0, 1.0] if self.effect.binary else [0.0 if self.effect.counts else -1e60, 1e60]  # as good as infinite
@@ -1125,8 +1126,8 @@ class SurefootMonotonic(Joint):
     """Theorem 2. Stakes of an arm: guesses of its harm for the climb, how far the rungs go, for the verdict, and the
     sizes of its bets on the effect, below and above. Shares of delta: climb 0.35, verdict 0.53, stops 0.04."""
 
-    theorem, shape = "surefoot-monotonic/3", "monotonic"
-    RUNGS, SHARE = 32, 0.53
+    theorem, shape = "surefoot-monotonic/4", "monotonic"
+    RUNGS, SHARE, ALONE = 32, 0.53, 0.2
 
     def __init__(self, problem: Data, options: Data):
         super().__init__(problem, options)
