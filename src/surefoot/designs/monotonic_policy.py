@@ -28,9 +28,9 @@ from .settle import level_above, open_claims, round_down
 ENOUGH = 0.3  # of the slack: no higher above the limit. What climbing costs grows with the cube of what is left of the
 # slack, what it saves with the square of what is gone
 FLAT = 0.1  # of its Lipschitz constant: harm that rises less may bend where a rival is pulled
-UP, DOWN = 0.7, 0.3  # a rival moves where its harm is further over the limit by this part of what its effect is below x,
-# or the effect by that part of the harm: what is told grows with the square of the lesser of the two. Pulls below still
-# tell of effects, so that to move up costs less
+UP, DOWN = 0.7, 0.3  # a rival moves up where its harm is over the limit by less than this part of what its effect is
+# below x, in sigmas, since the lesser of the two decides; and down where the effect is below x by less than that part
+# of the harm: sooner up than down, as pulls further down still tell of effects
 BALANCE = 3.0  # leader and rivals both, where the leader's share is within this factor of 1
 CLIMBING = 2.0  # times larger cohorts on the way up, where one more decision gains less
 ASIDE = 1 / 3  # of the way from one value to the other: x is no nearer to either, slopes being guesses
