@@ -21,7 +21,7 @@ from .checker import MANY
 from .fold import View
 from .page import g, page
 from .published import plain
-from .status import named
+from .status import named, sums
 from .watch import Watches, looking
 
 FORMAT = 1
@@ -102,7 +102,7 @@ def _content(view: View) -> dict[str, Any]:
         "not_covered": _not_covered(view),
         "assumptions": _assumptions(view),
         "pulls": given,
-        "exposure": _exposure(view),
+        "exposure": _exposure(view, given),
         "cohorts": [
             {"cohort": c.number, "opened": c.at, "event": c.seq, "n": c.n}
             | {
@@ -111,7 +111,7 @@ def _content(view: View) -> dict[str, Any]:
             }
             for c in view.cohorts
         ],
-        "deviations": _deviations(view),
+        "deviations": _deviations(view, given),
         "corrections": _notes(view, "corrected"),
         "voids": {"count_as": view.setup["voids"], "subjects": _notes(view, "voided"), "tipping_points": tipping(view)},
         "pauses": _notes(view, "paused", "resumed", "stopped", "closed"),
@@ -244,15 +244,8 @@ def _pulls(view: View) -> list[dict[str, Any]]:
     """What was read at every dose, with 95% intervals of that dose alone, and whether it seems to be safe."""
     from scipy.optimize import isotonic_regression  # as long to import as all the rest
 
-    sums: dict[tuple[int, float], list[float]] = {}
-    for given in view.cohorts:
-        for at, came in sorted(view.came(given).items()):
-            into = sums.setdefault(at, [0, 0.0, 0.0])
-            for k in range(3):
-                into[k] += came[k]
     p, found = view.problem, list[dict[str, Any]]()
-    for i, arm in enumerate(p.arms):
-        rows = [(dose, *came) for (k, dose), came in sorted(sums.items()) if k == i]
+    for i, (arm, rows) in enumerate(zip(p.arms, sums(view), strict=True)):
         if not rows:
             continue
         dose, n, *totals = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
@@ -281,10 +274,10 @@ def _seems(p: Problem, harm: float) -> str:
     return "above limit + slack" if harm > p.ceiling else "above the limit" if harm > p.limit else "within the limit"
 
 
-def _exposure(view: View) -> dict[str, int]:
+def _exposure(view: View, rows: list[dict[str, Any]]) -> dict[str, int]:
     """How many subjects got doses whose mean harm seems to be above the limit, and above limit + slack: estimates that
     never fall with the dose, no more is known; and above the largest that can still be safe (shown, at 1 - delta)."""
-    rows, p = _pulls(view), view.problem
+    p = view.problem
     last = {arm.name: float(view.state.unsafe[0, i]) for i, arm in enumerate(p.arms)}
     place = {arm.name: arm.place for arm in p.arms}
     shown = [row for row in rows if float(place[row["arm"]](row["dose"])) > last[row["arm"]]]
@@ -298,12 +291,12 @@ SEEMS = {
 }
 
 
-def _deviations(view: View) -> list[dict[str, Any]]:
+def _deviations(view: View, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Doses assigned that the evidence from before, as it is now known, does not certify; and all doses given that are
     not the ones assigned."""
     found = []
     corrected = any(e.kind in ("corrected", "closed") for e in view.notes)
-    beyond = sum(row["pulls"] for row in _pulls(view)) > view.problem.budget
+    beyond = sum(row["pulls"] for row in rows) > view.problem.budget
     for given, theorem in view.replay():
         if given is None:
             continue

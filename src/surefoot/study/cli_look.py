@@ -29,7 +29,6 @@ from .terminal import (
     read_json,
     say,
     say_standing,
-    text_of,
     which,
     write,
 )
@@ -187,7 +186,7 @@ def verify(
     where what a certificate concluded was withdrawn since; 0 where it was superseded alone, by more readings say."""
     it = opened(db, study)
     note = read_json(checkpoint) if checkpoint else None
-    report = it.verify(head, text_of(certificate) if certificate else None, note, key or ())
+    report = it.verify(head, certificate, note, key or ())
     if as_json:
         print_json(report)
     else:

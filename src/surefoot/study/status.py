@@ -184,16 +184,20 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
     }
 
 
-def doses(view: View) -> list[list[dict[str, Any]]]:
-    """By arm: every dose given, in rising order, with its number of readings and their means."""
-    sums: list[dict[float, tuple[Any, ...]]] = [{} for _ in view.problem.arms]
+def sums(view: View) -> list[list[tuple[float, float, float, float]]]:
+    """By arm: every dose given, in rising order, with its number of readings and the sums of effects and of harms."""
+    found: list[dict[float, tuple[float, float, float]]] = [{} for _ in view.problem.arms]
     for given in view.cohorts:
         for (arm, dose), came in view.came(given).items():
-            was = sums[arm].get(dose, (0, 0.0, 0.0))
-            sums[arm][dose] = tuple(map(sum, zip(was, came[:3], strict=True)))
+            n, effect, harm = found[arm].get(dose, (0, 0.0, 0.0))
+            found[arm][dose] = n + came[0], effect + came[1], harm + came[2]
+    return [[(dose, *came) for dose, came in sorted(by.items()) if came[0]] for by in found]
+
+
+def doses(view: View) -> list[list[dict[str, Any]]]:
+    """The same with means."""
     return [
-        [{"dose": a, "n": int(n), "effect": e / n, "harm": h / n} for a, (n, e, h) in sorted(by.items()) if n]
-        for by in sums
+        [{"dose": dose, "n": int(n), "effect": e / n, "harm": h / n} for dose, n, e, h in rows] for rows in sums(view)
     ]
 
 

@@ -23,7 +23,7 @@ from .blocks import COLUMNS
 from .checker import DECODE
 from .journal import UNKNOWN
 from .status import to_do
-from .text import shown
+from .text import content_of, shown
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -174,16 +174,9 @@ def write(path: Path, text: str) -> None:
         raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise SurefootError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        data = DECODE(text_of(path))  # a name that stands twice is refused
+        data = DECODE(content_of(path))  # a name that stands twice is refused
     except (ValueError, RecursionError) as error:
         if isinstance(error, SurefootError):
             raise

@@ -61,7 +61,9 @@ class Hub:
         self.kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
 
     def study(self, part: str) -> Study:
-        name = name_of(part)
+        return self.named(name_of(part))
+
+    def named(self, name: str) -> Study:
         with self.lock:
             if name in self.open:
                 self.open.move_to_end(name)

@@ -51,7 +51,7 @@ def studies(ask: Ask = needs(*ANY), search: str = "", page: Count = 1) -> Respon
     page = min(max(page, 1), max(-(-len(names) // PAGE), 1))
     rows = []
     for name in names[(page - 1) * PAGE : page * PAGE]:
-        study = hub.study(name_part(name))
+        study = hub.named(name)
         try:
             found = hub.worked_out(study, "summary", partial(study.look, board.summary))[1]
         except SurefootError as error:
@@ -62,13 +62,6 @@ def studies(ask: Ask = needs(*ANY), search: str = "", page: Count = 1) -> Respon
     return ask.site.render(
         ask, "studies.html", rows=rows, search=search, page=page, pages=max(-(-len(names) // PAGE), 1), count=len(names)
     )
-
-
-def name_part(name: str) -> str:
-    """As the router gives it: with signs in place of slashes, and not quoted."""
-    from urllib.parse import unquote
-
-    return unquote(path_of(name))
 
 
 def _mine(study: Study, ask: Ask) -> list[Any]:
@@ -255,12 +248,14 @@ def made(ask: Ask, study: Study, kind: str, **asked: Any) -> Any:
 
 @router.get("/study/{part}/certificate")
 def certificate_page(part: str, ask: Ask = needs(*READ)) -> Response:
-    """As a page: the only one with a style of its own, which its policy names by its hash."""
-    study = ask.site.hub.study(part)
-    found = made(ask, study, "certificate")
-    digest = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    return styled(made(ask, ask.site.hub.study(part), "certificate")["html"], STYLE)
+
+
+def styled(html: str, style: str) -> Response:
+    """A page with a style of its own, which its policy names by its hash."""
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; frame-ancestors 'none'"
-    return Response(found["html"], media_type="text/html", headers={"content-security-policy": policy})
+    return Response(html, media_type="text/html", headers={"content-security-policy": policy})
 
 
 @router.get("/study/{part}/certificate.html")
