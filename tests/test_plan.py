@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from surefoot import Arm, SurefootError, case, make
-from surefoot.cli import _write
+from surefoot.checks import write
 from surefoot.decisions import HEAD, decision_table, until_given
 from surefoot.designs import default
 from surefoot.designs.base import Outcome
@@ -55,8 +55,8 @@ def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     run(*command, "--out", str(again))
     assert again.read_text(encoding="utf-8") == page
     assert "cannot write the report" in run(*command[:-1], "1", "--out", str(tmp_path / "no" / "report.html")).err
-    with pytest.raises(SurefootError, match="cannot write the report"):
-        _write(tmp_path, page)
+    with pytest.raises(SurefootError, match="cannot write"):
+        write(tmp_path, page)
 
 
 def test_a_scenario_outside_the_assumptions_stands_by_itself_in_short() -> None:

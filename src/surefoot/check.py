@@ -10,6 +10,7 @@ import numpy as np
 
 from .catalogue import CASES, case
 from .characteristics import Characteristics, upper_bound
+from .checks import markdown_table
 from .designs.base import Design
 from .simulate import Run, simulate_all
 
@@ -103,6 +104,5 @@ def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> s
                 worst = f" ({row['worst']:.2%})" if "worst" in row else ""
                 cells += [f"{row['failed']['upper']:.3%}{worst}", f"{row['tail']:.1f}", f"{row['no_end']}"]
                 table.append([*cells, f"{row['delta']:.0%}", "no" if row in bad else "yes"] if claim else cells)
-        rules = ["---"] * len(table[0])
-        text += [f"## {title}", "\n".join("| " + " | ".join(row) + " |" for row in (table[0], rules, *table[1:]))]
+        text += [f"## {title}", markdown_table(table)]
     return "\n\n".join(text) + "\n"

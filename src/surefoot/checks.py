@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,24 @@ def between(low: float | None, high: float | None, form: str = ".4g") -> str:
 def percent(share: float) -> str:
     """To three digits: limits may be a percent, and what is over them a little more."""
     return f"{100 * share:.3g}%"
+
+
+def write(path: Path, text: str) -> None:
+    """All of it or nothing: a file that is there already is replaced in one step."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except (OSError, ValueError) as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise SurefootError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """The head is the first row."""
+    head, *others = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *others))
 
 
 def html_table(rows: Mapping[str, Any]) -> str:

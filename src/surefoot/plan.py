@@ -19,6 +19,7 @@ import numpy as np
 
 from . import __version__
 from .characteristics import Characteristics, brief
+from .checks import markdown_table
 from .decisions import decision_table
 from .designs.base import Design
 from .designs.compose import Composed
@@ -256,7 +257,7 @@ def truths(plan: Plan) -> Iterator[Block]:
         rows = [["arm", "largest safe dose", "effect there"]]
         for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
             safe = not np.isnan(dose)
-            rows.append([arm.name, _label(arm, dose) if safe else "none", f"{value:.4g}" if safe else ""])
+            rows.append([arm.name, arm.label(float(dose)) if safe else "none", f"{value:.4g}" if safe else ""])
         best = no_single_best(p, truth) or f"{p.names[truth.best]} is the best"
         yield Block("text", f"{one.name}: {best}." + _outside(one.violations(p)))
         yield Block("table", rows=rows)
@@ -265,10 +266,6 @@ def truths(plan: Plan) -> Iterator[Block]:
 
 def _outside(broken: list[str]) -> str:
     return f" Outside the assumptions, so nothing is promised: {'; '.join(broken)}." if broken else ""
-
-
-def _label(arm: Arm, dose: float) -> str:
-    return str(arm.label(float(dose)))
 
 
 def odds(plan: Plan) -> Iterator[Block]:
@@ -430,7 +427,7 @@ def _ticks(p: Problem, left: float, right: float) -> list[list[tuple[float, str,
     """Where a dose is written below a picture, how it is aligned, and what is written: both ends; or every level, in
     a row for each arm where they are called differently."""
     if p.shape != "levels":
-        return [[(v, how, escape(_label(p.arms[0], v))) for v, how in ((left, "start"), (right, "end"))]]
+        return [[(v, how, escape(p.arms[0].label(v))) for v, how in ((left, "start"), (right, "end"))]]
     labels = [[str(x) for x in arm.labels or ()] for arm in p.arms]
     longest = max(labels, key=len)
     rows = [longest] if all(x == longest[: len(x)] for x in labels) else labels
@@ -445,8 +442,7 @@ def to_markdown(blocks: Sequence[Block]) -> str:
     out = []
     for block in blocks:
         if block.kind == "table":
-            head, *rows = ([cell.replace("|", "\\|") for cell in row] for row in block.rows)
-            out.append("\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)))
+            out.append(markdown_table(block.rows))
         elif block.kind != "picture":
             marks = {"title": "# {}", "heading": "## {}", "code": "```\n{}\n```"}
             out.append(marks.get(block.kind, "{}").format(block.text))

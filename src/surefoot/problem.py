@@ -366,14 +366,16 @@ class Problem:
         """Read a problem file. A scenario file serves too: its hidden truth (curves and the like) is left out."""
         from .schema import read
 
-        data = read(path)
-        arms = data.get("arms")
-        if isinstance(arms, list) and all(isinstance(arm, dict) for arm in arms):
-            data["arms"] = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in arms]
-        return cls.from_dict({k: v for k, v in data.items() if k not in HIDDEN})
+        return cls.from_dict(visible(read(path)))
 
 
 HIDDEN = ("correlation", "drift", "actual_noise", "scenarios")  # the keys of a scenario file that no experimenter knows
+
+
+def visible(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a scenario file is the problem."""
+    arms = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in data["arms"]]
+    return {k: v for k, v in data.items() if k not in HIDDEN} | {"arms": arms}
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

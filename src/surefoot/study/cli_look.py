@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..checks import between, percent
+from ..checks import between, percent, write
 from ..problem import SurefootError
 from ..scenario import Scenario, load_all
 from .ahead import merged, same_arms
@@ -30,7 +30,6 @@ from .terminal import (
     say,
     say_standing,
     which,
-    write,
 )
 from .text import shown
 

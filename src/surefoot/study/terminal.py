@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import os
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -161,17 +160,6 @@ def say_standing(view: Any) -> None:
         )
     elif view.standing == "stopped":
         say(view.stopped.reason, "stopped:")
-
-
-def write(path: Path, text: str) -> None:
-    """All of it or nothing: a file that is there already is replaced in one step."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..designs.base import STANDINGS
-from ..problem import Problem
+from ..problem import Arm, Problem
 from ..study.certificate import _words as conclusion
 from ..study.fold import View
 from ..study.page import STANDING
@@ -169,9 +169,9 @@ def so_far(verdict: Any, arm: int) -> str:
     return (known if math.isfinite(low) else "nothing is known of its value yet") + f"; {it.sure(safe)}{over}"
 
 
-def said(arm: Any, dose: float) -> str:
+def said(arm: Arm, dose: float) -> str:
     """A dose for people, with a minus sign that is one."""
-    return str(arm.label(dose)) if arm.labels else str(arm.label(dose)).replace("-", "\N{MINUS SIGN}")
+    return arm.label(dose) if arm.labels else arm.label(dose).replace("-", "\N{MINUS SIGN}")
 
 
 def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
