@@ -8,6 +8,7 @@ from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -100,6 +101,12 @@ def between(low: float | None, high: float | None, form: str = ".4g") -> str:
 def percent(share: float) -> str:
     """To three digits: limits may be a percent, and what is over them a little more."""
     return f"{100 * share:.3g}%"
+
+
+def path_of(name: str) -> str:
+    """A study's name as a part of an address: no slash, no leading dot."""
+    safe = name.replace("~", "~0").replace("/", "~1").replace("\\", "~3")
+    return quote(("~2" + safe[1:]) if safe.startswith(".") else safe, safe="")
 
 
 def write(path: Path, text: str) -> None:

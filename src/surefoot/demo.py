@@ -34,7 +34,8 @@ def tell(console: Console, of: Any, scenario: Scenario) -> None:
     dose, and what was known of each arm after it."""
     arms, p, *_ = stories(of, 0)
     what, design = ("trial", of.design) if isinstance(of, Result) else ("study", of.view.design)
-    verdict, truth, rows = of.trace.verdict if isinstance(of, Result) else of.verdict(), scenario.truth(p), []
+    known = of.trace if isinstance(of, Result) else None
+    verdict, truth, rows = known.verdict if known else of.verdict(), scenario.truth(p), []
     moments = max((arm.pulls for arm in arms), key=len).tolist()
     shown = set(np.linspace(0, len(moments) - 1, MOST_ROUNDS).astype(int).tolist())
     for k, at in enumerate(moments):

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from surefoot import Arm, Client, Noise, Problem, Study, SurefootError, case, make
+from surefoot.checks import path_of
 from surefoot.study import simulated
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.status import grouped
@@ -19,7 +20,7 @@ from surefoot.web import serve
 from surefoot.web.app import table_markdown
 from surefoot.web.board import since
 from surefoot.web.charts import Axes, number, ticks
-from surefoot.web.hub import name_of, path_of
+from surefoot.web.hub import name_of
 from surefoot.web.jobs import Jobs
 from surefoot.web.lab_work import START, report
 from surefoot.web.work import WORK, as_read
@@ -247,6 +248,15 @@ def test_a_paste_is_checked_then_told_as_a_whole(server: Server) -> None:
         assert said in client.post("/study/one/paste", data=good | {"step": "tell"}).text
     assert sum(e.kind == "told" for e in study.log()[before:]) == len(rows)
     assert study.log()[before].actor == "pastes (statistician)"
+
+
+def test_a_site_of_any_name_sees_what_it_reserved(server: Server) -> None:
+    client, study = server.person("reserves", "statistician"), server.site.hub.study("one")
+    asked = {"token": token(client), "key": "ward", "site": "ward 1/2 ~&", "count": "1"}
+    shown = client.post("/study/one/take", data=asked)
+    (mine,) = study.ask(site="ward 1/2 ~&")
+    assert "1 reserved for ward 1/2" in shown.text and mine.id in shown.text
+    study.give_back([mine.id], "a test", actor="reserves")
 
 
 def test_changes_are_shown_first(server: Server) -> None:

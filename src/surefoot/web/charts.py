@@ -150,15 +150,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
     x = _span([p["dose"] for p in points], [*safe, *ends])
     out = []
     for key in ("harm", "effect"):
-        y = _span([p[key] for p in points], [board["limit"], board["ceiling"], 0.0] if key == "harm" else [])
-        axes = Axes((52, 30, 272, 190), x, y)
-        axes.grid(labels, "level" if labels else "dose", f"mean {key} read")
-        if key == "harm":
-            if board["ceiling"] > board["limit"]:
-                axes.line([(x[0], board["ceiling"]), (x[1], board["ceiling"])], "ceiling")
-            axes.line([(x[0], board["limit"]), (x[1], board["limit"])], "limit")
-            _, at = axes.at(0, board["limit"])
-            axes.text(328, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
+        axes = _by_dose(key, x, [p[key] for p in points], labels, board["limit"], board["ceiling"], " read")
         most = max((p["n"] for p in points), default=1)
         for a in shown:
             colour = f"c{a['index'] % COLOURS}"
@@ -168,7 +160,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                 words = f"{a['arm']}, dose {number(p['dose'])}: mean {key} {number(p[key])} of {p['n']:,}"
                 axes.dot(p["dose"], p[key], 2.5 + 4 * math.sqrt(p["n"] / most), f"dot {colour}", words)
             if math.isfinite(a["safe"]):
-                x0, y0 = axes.at(a["safe"], y[0])
+                x0, y0 = axes.at(a["safe"], axes.y[0])
                 axes.add(
                     f'<path class="tick-mark {colour}" d="M{n(x0)} {n(y0)}l-4 7h8z">'
                     f"<title>{escape(a['arm'])}: {escape(a['sure'])}</title></path>"
@@ -176,6 +168,21 @@ def dose_picture(board: dict[str, Any]) -> Markup:
         out.append(axes)
     words = f"by dose for {len(shown)} arms; the limit of harm is {number(board['limit'])}"
     return two_panels(out, f"Mean harm {words}", f"Mean effect {words}")
+
+
+def _by_dose(
+    key: str, x: tuple[float, float], values: Sequence[float], labels: Sequence[str] | None, limit: float,
+    ceiling: float, how: str = "",
+) -> Axes:  # fmt: skip
+    """Axes of one of the two panels; that of harm shows what is allowed."""
+    axes = Axes((52, 30, 272, 190), x, _span(values, [limit, ceiling, 0.0] if key == "harm" else []))
+    axes.grid(labels, "level" if labels else "dose", f"mean {key}{how}")
+    if key == "harm":
+        if ceiling > limit:
+            axes.line([(x[0], ceiling), (x[1], ceiling)], "ceiling")
+        axes.line([(x[0], limit), (x[1], limit)], "limit")
+        axes.text(328, axes.at(0, limit)[1] + 3.5, f"limit {number(limit)}", "start", "limit-text")
+    return axes
 
 
 def two_panels(axes: Sequence[Axes], *words: str) -> Markup:
@@ -272,15 +279,8 @@ def curves(problem: Any, scenario: Any) -> Markup:
         dose = np.minimum(np.arange(len(labels), dtype=float)[:, None], p.largest)
     out = []
     for k, (key, values) in enumerate((("harm", scenario.harms(dose)), ("effect", scenario.effects(dose)))):
-        y = _span(values.ravel().tolist(), [p.limit, p.ceiling, 0.0] if key == "harm" else [])
-        axes = Axes((52, 30, 272, 190), _span(dose.ravel().tolist()), y)
-        axes.grid(labels, "level" if labels else "dose", f"mean {key}")
-        if key == "harm":
-            if p.ceiling > p.limit:
-                axes.line([(axes.x[0], p.ceiling), (axes.x[1], p.ceiling)], "ceiling")
-            axes.line([(axes.x[0], p.limit), (axes.x[1], p.limit)], "limit")
-            _, at = axes.at(0, p.limit)
-            axes.text(328, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
+        x = _span(dose.ravel().tolist())
+        axes = _by_dose(key, x, values.ravel().tolist(), labels, p.limit, p.ceiling)
         for i in range(min(len(p.arms), 12)):
             points = list(zip(dose[:, i].tolist(), values[:, i].tolist(), strict=True))
             axes.line(points, f"curve c{i % COLOURS} d{i // COLOURS}")

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ..checks import path_of
 from ..designs import policies
 from ..noise import KINDS
 from ..plan import STYLE
@@ -17,7 +18,6 @@ from ..study.published import default, live
 from . import charts, lab_work
 from .entry import once
 from .gate import CHANGE, Ask, Denied, needs
-from .hub import path_of
 from .pages import show_job, styled
 
 router = APIRouter(include_in_schema=False)
@@ -29,7 +29,7 @@ def lab_page(ask: Ask = needs(*CHANGE)) -> Response:
 
 
 def _lab(ask: Ask, text: str, status: int = 200, **more: Any) -> Response:
-    show = {"wrong": "", "name": "", "trials": "200", "budgets": "end", "chosen": []} | more
+    show = {"wrong": "", "name": "", "trials": "200", "budgets": "end"} | more
     return ask.site.render(ask, "lab.html", status, **_state(text), **show)
 
 

@@ -15,13 +15,13 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
 
+from ..checks import path_of
 from ..problem import SurefootError
 from ..study import Study
 from ..study.page import STYLE
 from . import board, charts
 from .access import ENTRY
 from .gate import ANY, CHANGE, READ, Ask, Count, Denied, identify, needs
-from .hub import path_of
 from .jobs import Job
 
 router = APIRouter(include_in_schema=False)
