@@ -1,4 +1,4 @@
-"""Errors that say what came, what was needed and what to do; and the checks that raise them."""
+"""Errors that say what came, what was needed and what to do; the checks that raise them; what is written alike."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def tell(console: Console, of: Any, scenario: Scenario) -> None:
     dose, and what was known of each arm after it."""
     arms, p, *_ = stories(of, 0)
     what, design = ("trial", of.design) if isinstance(of, Result) else ("study", of.view.design)
-    known = of.trace if isinstance(of, Result) else None
-    verdict, truth, rows = known.verdict if known else of.verdict(), scenario.truth(p), []
+    trace = of.trace if isinstance(of, Result) else None
+    verdict, truth, rows = trace.verdict if trace else of.verdict(), scenario.truth(p), []
     moments = max((arm.pulls for arm in arms), key=len).tolist()
     shown = set(np.linspace(0, len(moments) - 1, MOST_ROUNDS).astype(int).tolist())
     for k, at in enumerate(moments):
@@ -45,8 +45,8 @@ def tell(console: Console, of: Any, scenario: Scenario) -> None:
     console.print(Fit(rows, f"One {what}, {design.name}"))
     console.print(f"[bold]Verdict: {verdict.endings()[0]}[/] after {int(verdict.pulls[0]):,} subjects.")
     for i, name in enumerate(p.names):
-        known = f"[dim](in truth {truth.value[i]:.3g} at dose {truth.dose[i]:.3g})[/]"
-        console.print(f"  {escape(name)}: {escape(verdict.reason(i))} {known}")
+        so = f"[dim](in truth {truth.value[i]:.3g} at dose {truth.dose[i]:.3g})[/]"
+        console.print(f"  {escape(name)}: {escape(verdict.reason(i))} {so}")
 
 
 def _cell(it: Arm, arm: ArmStory, k: int, at: float) -> str:
