@@ -51,9 +51,7 @@ class Client:
     ) -> Client:
         """A new study on the server; `more` as for `Study.create`."""
         client = cls(url, token, name)
-        from .study.published import plain
-
-        asked: dict[str, Any] = {"name": name, "problem": plain(problem), **more}
+        asked: dict[str, Any] = {"name": name, "problem": problem.to_dict(), **more}
         if isinstance(design, Design):
             asked |= {"design": design.name, "options": design.options}
         elif design is not None:

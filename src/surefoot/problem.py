@@ -140,9 +140,9 @@ class Arm:
     def to_dict(self) -> dict[str, Any]:
         if self.labels is not None:
             return {"name": self.name, "levels": list(self.labels)}
-        out: dict[str, Any] = {"name": self.name, "start": self.start, "max": self.max}
-        out |= {} if math.isinf(self.lipschitz) else {"lipschitz": self.lipschitz}
-        return out | ({"levels": list(self.levels)} if self.levels else {})
+        known = {key: x for key in ("max", "lipschitz") if math.isfinite(x := getattr(self, key))}
+        levels = {"levels": list(self.levels)} if self.levels else {}
+        return {"name": self.name, "start": self.start, **known, **levels}
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,7 +20,6 @@ from .ahead import tipping
 from .checker import MANY
 from .fold import View
 from .page import g, page
-from .published import plain
 from .status import named, sums
 from .watch import Watches, looking
 
@@ -87,7 +86,7 @@ def _content(view: View) -> dict[str, Any]:
         "created": view.created.at,
         "head": {"seq": view.seq, "hash": view.hash},
         "asked": _estimand(p),
-        "problem": plain(p),
+        "problem": p.to_dict(),
         "design": {"name": view.design.name, "options": view.setup["options"], "theorem": view.setup["theorem"]},
         "concluded": {
             "standing": view.standing,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import tomli_w
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -77,7 +78,7 @@ def form(ask: Ask = needs(*CHANGE)) -> Response:
         )
     if (gone := f.get("remove", "")).isdecimal() and int(gone) < len(arms):
         del arms[int(gone)]
-    state = _state(lab_work.to_toml(data))
+    state = _state(tomli_w.dumps(data))
     redraw = shape_of(state["f"]) != f.get("drawn") or bool(f.get("add") or f.get("remove"))
     return ask.site.render(ask, "lab_follow.html", **state, redraw_form=redraw, redraw_text=True)
 

@@ -10,15 +10,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
-from ..characteristics import Characteristics, brief
+from ..characteristics import brief
 from ..designs import DESIGNS, POLICIES, Design, make, policies
 from ..noise import KINDS
 from ..plan import Plan, to_html
 from ..problem import Problem, SurefootError
 from ..scenario import CURVES, Scenario, load_all
-from ..simulate import simulate as play
 from ..theory.resolvable import dear, doubts, impossible
 
 Say = Callable[[float, str], None]
@@ -206,10 +203,6 @@ def _value(text: str, whole: bool = False) -> Any:
     return int(x) if (whole and math.isfinite(x) and x == int(x)) else x
 
 
-def to_toml(data: Mapping[str, Any]) -> str:
-    return tomli_w.dumps(data)
-
-
 # Jobs
 def characteristics(say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None]) -> Any:
     """One row a scenario, design and budget."""
@@ -217,10 +210,10 @@ def characteristics(say: Say, text: str, designs: list[str], trials: int, budget
     _check(scenarios, designs, trials)
     cells = [(one, name, most) for one in scenarios for name in designs for most in budgets]
     rows, notes = [], dict[str, None]()
+    plan = Plan(problem, scenarios, (), budgets, trials, SEED)
     for k, (one, name, most) in enumerate(cells):
         say(k / len(cells), f"{one.name}, {name}: {k} of {len(cells)}")
-        capped = problem if most is None else problem.but(budget=most)
-        table = Characteristics(play(capped, one, named(name), trials, SEED, progress=False))
+        table = plan.played(one, named(name), most, trials)
         rows.append(brief(table))
         notes |= dict.fromkeys(table.notes)
     return {"rows": rows, "trials": trials, "seed": SEED, "notes": list(notes)}
