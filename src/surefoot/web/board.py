@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import weakref
 from collections import Counter
 from typing import Any
-
-import numpy as np
 
 from ..designs.base import STANDINGS
 from ..problem import Arm, Problem
@@ -17,10 +14,10 @@ from ..study.fold import View
 from ..study.page import STANDING
 from ..study.published import absent
 from ..study.status import awaiting, doses, grouped, rates, to_do
+from ..study.story import story_data
+from .charts import HUGE, POINTS
 
 SHOWN = 12  # arms in pictures
-HUGE = 1e90  # stands for no bound in the designs
-POINTS = 48  # of a line over time
 
 
 def summary(view: View) -> dict[str, Any]:
@@ -90,7 +87,7 @@ def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]])
 def board(view: View) -> dict[str, Any]:
     """Everything on the page of the meeting but what looks ahead."""
     p, verdict, given = view.problem, view.design.verdict(view.state), view.open
-    at = doses(view)
+    at, told = doses(view), story_data(view, POINTS)
     by = [sum(row["n"] for row in rows) for rows in at]
     winner = view.concluded["winner"] if view.concluded else None
     waits = Counter(a for s, a in given.subjects() if no_reading(view, s)) if given else Counter[int]()
@@ -146,7 +143,7 @@ def board(view: View) -> dict[str, Any]:
         if given and view.standing in ("running", "paused")
         else [],
         "alarms": alarms(view),
-        "story": story(view),
+        "story": {i: told[i] for i in shown(view)},
         "seq": view.seq,
         "hash": view.hash,
     }
@@ -180,50 +177,6 @@ def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
     ]
 
 
-def story(view: View) -> list[dict[str, Any]]:
-    """By arm, at up to POINTS moments: subjects so far, dose given, safe dose, bounds on the value."""
-    closed = [given for given in view.cohorts if given.closed]
-    if not closed:
-        return []
-    upto = np.cumsum([given.size for given in closed])
-    step = 1 << max(math.ceil(math.log2(len(closed) / POINTS)), 0)  # so that most moments are the same next time
-    picked = sorted({*range(0, len(closed), step), len(closed) - 1})
-    states = [view.state if k + 1 == len(view.before) else view.before[k + 1] for k in picked]
-    verdicts = [_verdict(view, s) for s in states]
-    out = []
-    for arm in shown(view):
-        rows: dict[str, list[Any]] = {
-            key: [_n(getattr(v, key)[0, arm]) for v in verdicts] for key in ("lower", "upper", "safe")
-        }
-        rows["subjects"] = [int(upto[k]) for k in picked]
-        gave = [(int(upto[k]), c.dose[arm], c.n[arm]) for k, c in enumerate(closed) if c.n[arm]]
-        rows["allowed"] = [_n(math.nan if (x := closed[k].certified[arm]) is None else x) for k in picked]
-        left = next((int(upto[k]) for k, v in zip(picked, verdicts, strict=True) if int(v.standing[0, arm])), None)
-        out.append(
-            {
-                "arm": view.problem.names[arm],
-                "index": arm,
-                "given": gave[:: max(len(gave) // POINTS, 1)],
-                "out": left,
-                **rows,
-            }
-        )
-    return out
-
-
-_seen: dict[int, tuple[Any, Any]] = {}  # states that are alive -> their verdicts
-
-
-def _verdict(view: View, state: Any) -> Any:
-    """Bounds take a while, and those of the past do not change."""
-    kept = _seen.get(id(state))
-    if kept is None or kept[0]() is not state:
-        if len(_seen) > 20_000:
-            _seen.clear()
-        kept = _seen[id(state)] = weakref.ref(state), view.design.verdict(state)
-    return kept[1]
-
-
 def shown(view: View) -> list[int]:
     """The arms that pictures show: the winner, those still in, the others, in their order."""
     winner = view.concluded["winner"] if view.concluded else None
@@ -247,7 +200,3 @@ def since(view: View, seq: int) -> list[dict[str, Any]]:
         if changes:
             rows.append({"arm": it.name, "changes": changes})
     return rows
-
-
-def _n(x: Any) -> float | None:
-    return float(x) if math.isfinite(x) and abs(x) < HUGE else None

@@ -9,6 +9,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ..pictures import ArmStory
+
+HUGE = 1e90  # stands for no bound in the designs
+POINTS = 48  # of a line over time
 COLOURS = 8  # classes c0 to c7 of the style sheet: those of the figures
 
 
@@ -140,9 +144,7 @@ def _span(values: Sequence[float], at_least: Sequence[float] = ()) -> tuple[floa
 
 def dose_picture(board: dict[str, Any]) -> Markup:
     """Mean harm and mean effect by dose, one colour an arm; the limit; the safe dose of each as a tick."""
-    shown = [board["arms"][s["index"]] | {"index": s["index"]} for s in board["story"]] or [
-        a | {"index": i} for i, a in enumerate(board["arms"][:12])
-    ]
+    shown = [board["arms"][i] | {"index": i} for i in board["story"]]
     points = [p for a in shown for p in a["points"]]
     labels = next((a["labels"] for a in shown if a["labels"]), None)
     ends = [a["max"] for a in shown if a["max"] is not None] if labels else []
@@ -191,45 +193,51 @@ def two_panels(axes: Sequence[Axes], *words: str) -> Markup:
     return Markup('<div class="panels">{}</div>').format(panels)
 
 
-def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
+def story_picture(arm: ArmStory, index: int, labels: Sequence[str] | None, ends: dict[str, Any]) -> Markup:
     """One arm over time: doses given and the safe dose above, bounds on its value below."""
     top = Axes((46, 14, 204, 74), (0, ends["subjects"]), ends["dose"])
     low = Axes((46, 104, 204, 74), (0, ends["subjects"]), ends["value"])
-    top.grid(x_name="" if ends["known"] else "subjects", y_labels=arm["labels"])
+    top.grid(x_name="" if ends["known"] else "subjects", y_labels=labels)
     low.grid(x_name="subjects")
     if ends["known"]:
         top.parts = [p for p in top.parts if 'text-anchor="middle"' not in p]
-    most = max((k for _, _, k in arm["given"]), default=1)
-    colour = f"c{arm['index'] % COLOURS}"
-    for at, dose, k in arm["given"]:
-        top.dot(at, dose, 1.5 + 2.5 * math.sqrt(k / most), f"dot {colour}")
-    if arm["allowed"] != arm["safe"]:
-        top.steps(arm["subjects"], arm["allowed"], "allowed")
-    top.steps(arm["subjects"], arm["safe"], "certified")
-    low.band(arm["subjects"], arm["lower"], arm["upper"], "band")
+    given = [column.tolist() for column in arm.given]
+    most, few = max(given[2], default=1), max(len(given[0]) // POINTS, 1)
+    for at, dose, k in list(zip(*given, strict=True))[::few]:
+        top.dot(at, dose, 1.5 + 2.5 * math.sqrt(k / most), f"dot c{index % COLOURS}")
+    safe, allowed, lower, upper = (known(x) for x in (arm.safe, arm.certified, arm.lower, arm.upper))
+    if allowed != safe:
+        top.steps(arm.pulls, allowed, "allowed")
+    top.steps(arm.pulls, safe, "certified")
+    low.band(arm.pulls, lower, upper, "band")
     drawn = (top, low) if ends["known"] else (top,)
     for axes in drawn:
-        if arm["out"] is not None:
-            axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
-    words = f"{arm['arm']}: doses given, safe dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
+        if arm.out:
+            axes.line([(arm.out[0], axes.y[0]), (arm.out[0], axes.y[1])], "gone")
+    words = f"{arm.name}: doses given, safe dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
     return svg(256, 212 if ends["known"] else 124, words, *drawn, kind="chart story")
 
 
-def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]:
-    arms = [a | {"labels": board["arms"][a["index"]]["labels"]} for a in board["story"]]
-    if not arms:
+def known(bounds: Any) -> list[float | None]:
+    """Numbers, None where there is no bound."""
+    return [x if math.isfinite(x) and abs(x) < HUGE else None for x in bounds.tolist()]
+
+
+def story_pictures(board: dict[str, Any]) -> list[tuple[ArmStory, Markup]]:
+    story: dict[int, ArmStory] = board["story"]
+    arms = list(story.values())
+    if not len(arms[0].pulls):
         return []
-    dose = [d for a in arms for _, d, _ in a["given"]]
-    dose += [x for a in arms for key in ("safe", "allowed") for x in a[key] if x is not None]  # no line leaves its axes
-    late = len(arms[0]["subjects"]) // 2  # the wide bounds of the first cohorts would flatten all that came later
-    value = [v for a in arms for key in ("lower", "upper") for v in a[key][late:] if v is not None]
+    late = len(arms[0].pulls) // 2  # the wide bounds of the first cohorts would flatten all that came later
+    lines = [x for arm in arms for x in (*known(arm.safe), *known(arm.certified))]  # none leaves its axes
+    value = [x for arm in arms for x in (*known(arm.lower[late:]), *known(arm.upper[late:])) if x is not None]
     ends = {
-        "subjects": max(max(a["subjects"]) for a in arms) * 1.04,
-        "dose": _span(dose),
+        "subjects": float(arms[0].pulls[-1]) * 1.04,
+        "dose": _span([*(d for arm in arms for d in arm.given[1].tolist()), *(x for x in lines if x is not None)]),
         "value": _span(value),
         "known": bool(value),
     }
-    return [(a, story_picture(a, ends)) for a in arms]
+    return [(arm, story_picture(arm, i, board["arms"][i]["labels"], ends)) for i, arm in story.items()]
 
 
 def harm_bar(value: float | None, limit: float, ceiling: float) -> Markup:
