@@ -205,11 +205,11 @@ def story_picture(arm: ArmStory, index: int, labels: Sequence[str] | None, ends:
     most, few = max(given[2], default=1), max(len(given[0]) // POINTS, 1)
     for at, dose, k in list(zip(*given, strict=True))[::few]:
         top.dot(at, dose, 1.5 + 2.5 * math.sqrt(k / most), f"dot c{index % COLOURS}")
-    safe, allowed, lower, upper = (known(x) for x in (arm.safe, arm.certified, arm.lower, arm.upper))
+    upto, safe, allowed, lower, upper = map(known, (arm.pulls, arm.safe, arm.certified, arm.lower, arm.upper))
     if allowed != safe:
-        top.steps(arm.pulls, allowed, "allowed")
-    top.steps(arm.pulls, safe, "certified")
-    low.band(arm.pulls, lower, upper, "band")
+        top.steps(upto, allowed, "allowed")
+    top.steps(upto, safe, "certified")
+    low.band(upto, lower, upper, "band")
     drawn = (top, low) if ends["known"] else (top,)
     for axes in drawn:
         if arm.out:
@@ -218,7 +218,7 @@ def story_picture(arm: ArmStory, index: int, labels: Sequence[str] | None, ends:
     return svg(256, 212 if ends["known"] else 124, words, *drawn, kind="chart story")
 
 
-def known(bounds: Any) -> list[float | None]:
+def known(bounds: Any) -> list[Any]:
     """Numbers, None where there is no bound."""
     return [x if math.isfinite(x) and abs(x) < HUGE else None for x in bounds.tolist()]
 
