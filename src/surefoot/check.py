@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from . import reports
 from .catalogue import CASES, case
 from .characteristics import Characteristics, upper_bound
-from .checks import markdown_table
 from .designs.base import Design
+from .reports import Part
 from .simulate import Run, simulate_all
 
 Row = dict[str, Any]
@@ -82,15 +83,21 @@ def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> s
     bad = broken(rows)
     kept = sum(bool(row["claim"]) for row in rows)
     verdict = "in all of them." if not bad else f"in all but {len(bad)} of them."
-    text = [
-        "# Is the promise kept?",
-        "Every design with a guarantee over the whole catalogue, and random instances of every family pooled. Of "
-        f"{kept} rows where the assumptions hold, the 99% upper bound on the rate of failures (a wrong arm or an "
-        f"unsafe pull) is at or below delta {verdict} Of instances the worst one's bound counts, in brackets. The tail "
-        "is the most pulls of a trial that named no wrong arm, over the median; trials without an end spent their "
-        "budget. Outside the assumptions nothing is promised.",
-        f"surefoot {version}, seed {seed}, Python {platform.python_version()}, NumPy {np.__version__}. Made by",
-        f"```\n{command}\n```",
+    parts = [
+        Part("title", "Is the promise kept?"),
+        Part(
+            "text",
+            "Every design with a guarantee over the whole catalogue, and random instances of every family pooled. Of "
+            f"{kept} rows where the assumptions hold, the 99% upper bound on the rate of failures (a wrong arm or an "
+            f"unsafe pull) is at or below delta {verdict} Of instances the worst one's bound counts, in brackets. The "
+            "tail is the most pulls of a trial that named no wrong arm, over the median; trials without an end spent "
+            "their budget. Outside the assumptions nothing is promised.",
+        ),
+        Part(
+            "text",
+            f"surefoot {version}, seed {seed}, Python {platform.python_version()}, NumPy {np.__version__}. Made by",
+        ),
+        Part("code", command),
     ]
     head = ["design", "scenario", "trials", "pulls", "best named", "wrong", "unsafe", "failed", "at most, 99%"]
     head += ["tail", "no end"]
@@ -104,5 +111,5 @@ def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> s
                 worst = f" ({row['worst']:.2%})" if "worst" in row else ""
                 cells += [f"{row['failed']['upper']:.3%}{worst}", f"{row['tail']:.1f}", f"{row['no_end']}"]
                 table.append([*cells, f"{row['delta']:.0%}", "no" if row in bad else "yes"] if claim else cells)
-        text += [f"## {title}", markdown_table(table)]
-    return "\n\n".join(text) + "\n"
+        parts += [Part("heading", title), Part("table", rows=table)]
+    return reports.to_markdown(parts)

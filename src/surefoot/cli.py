@@ -258,8 +258,9 @@ def plan(
     tolerance: Tolerance = None, workers: Workers = 1, set_: SetAny = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write the protocol report: question, design, promise, operating characteristics, decision table."""
-    from .plan import Plan, to_html
-    from .plan import to_markdown as markdown
+    from .plan import Plan
+    from .reports import to_html
+    from .reports import to_markdown as markdown
 
     _there(out)
     problems = _set(scenario, None, None, delta=delta, slack=slack, limit=limit, tolerance=tolerance)
@@ -275,7 +276,7 @@ def plan(
     command += [str(x) for key, value in changed.items() if value is not None for x in (key, value)]
     command += [x for option in set_ or () for x in ("--set", option)]
     truths = [truth for _, truth in problems]
-    report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
+    report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).parts()
     pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
     for path, text in pages.items():
         write(path, text)

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from ..checks import path_of
 from ..designs import policies
 from ..noise import KINDS
-from ..plan import STYLE
 from ..problem import SurefootError
+from ..reports import STYLE
 from ..scenario import CURVES
 from ..study import Study
 from ..study.published import default, live

@@ -13,8 +13,9 @@ from typing import Any
 from ..characteristics import brief
 from ..designs import DESIGNS, POLICIES, Design, make, policies
 from ..noise import KINDS
-from ..plan import Plan, to_html
+from ..plan import Plan
 from ..problem import Problem, SurefootError
+from ..reports import to_html
 from ..scenario import CURVES, Scenario, load_all
 from ..theory.resolvable import dear, doubts, impossible
 
@@ -224,7 +225,7 @@ def report(say: Say, text: str, designs: list[str], trials: int, budgets: list[i
     _check(scenarios, designs, trials)
     say(0.05, "simulating")
     plan = Plan(problem, scenarios, [named(name) for name in designs], budgets, trials, SEED)
-    return {"html": to_html(plan.blocks())}
+    return {"html": to_html(plan.parts())}
 
 
 def _check(scenarios: list[Scenario], designs: list[str], trials: int) -> None:
