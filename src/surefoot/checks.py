@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
@@ -109,16 +110,20 @@ def path_of(name: str) -> str:
     return quote(("~2" + safe[1:]) if safe.startswith(".") else safe, safe="")
 
 
-def write(path: Path, text: str) -> None:
-    """All of it or nothing: a file that is there already is replaced in one step."""
-    part = path.with_name(f".{path.name}.part")
+def write(path: Path, content: str | bytes, else_: str = "") -> None:
+    """Whole or not at all, and there after a power cut; what is there already is replaced. `else_`: what to say more
+    where it fails."""
+    half = path.with_name(f".{path.name}.{os.getpid()}.half")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        with half.open("wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
     except (OSError, ValueError) as error:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise SurefootError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+            half.unlink(missing_ok=True)
+        raise SurefootError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}{else_}") from error
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:

@@ -14,7 +14,7 @@ from ..problem import SurefootError
 from ..scenario import Scenario, load_all
 from .ahead import merged, same_arms
 from .journal import Journal
-from .status import named
+from .status import content
 from .terminal import (
     Db,
     Json,
@@ -167,8 +167,8 @@ def log(
     with suppress(SurefootError):  # a journal that does not hold is shown as it stands
         view = it.view
     for e in events:
-        content = "" if e.kind == "created" else _brief(named(view, e) if view else e.data)
-        said = [f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}", content, e.reason, f"hash {e.hash[:8]}"]
+        head = f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}"
+        said = [head, content(view, e), e.reason, f"hash {e.hash[:8]}"]
         paragraph("; ".join(shown(x) for x in said if x), "    ")
 
 
@@ -226,9 +226,3 @@ def list_(db: Db = None, as_json: Json = False) -> None:
     else:
         for name in names or ["none"]:
             say(name)
-
-
-def _brief(data: dict[str, Any], most: int = 200) -> str:
-    """A payload in words, cut between two of them where it is long."""
-    text = ", ".join(f"{k} {x if isinstance(x, str) else json.dumps(x, ensure_ascii=False)}" for k, x in data.items())
-    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import chain
 from typing import Any, NamedTuple
@@ -271,3 +272,13 @@ def named(view: View, event: Event) -> dict[str, Any]:
                 part.pop(f"{key}_spread" if noise.binary else "", None)
         data["id"] = view.identify(data["id"])
     return data
+
+
+def content(view: View | None, event: Event, most: int = 200) -> str:
+    """A payload in words, cut between two of them where it is long; as it stands where the journal does not hold."""
+    data = named(view, event) if view else event.data
+    if event.kind == "created":
+        problem = data["problem"]
+        data = {"design": data["design"], "arms": len(problem["arms"]), "limit": problem["limit"]}
+    text = ", ".join(f"{k} {x if isinstance(x, str) else json.dumps(x, ensure_ascii=False)}" for k, x in data.items())
+    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."

@@ -76,14 +76,10 @@ def _enter(ask: Ask, study: Study, site: str | None, page: int = 1, status: int 
     )
     show = {"checked": None, "text": "", "wrong": "", "paste_open": False} | more
     return ask.site.render(
-        ask, "enter.html", status, study=study.name, tab="enter", rows=[_row(a) for a in rows[first : first + ROWS]],
-        due=[_row(a) for a in due[:ROWS]], due_more=max(len(due) - ROWS, 0), desk=site, facts=facts, page=page,
+        ask, "enter.html", status, study=study.name, tab="enter", rows=rows[first : first + ROWS],
+        due=due[:ROWS], due_more=max(len(due) - ROWS, 0), desk=site, facts=facts, page=page,
         more=len(rows) > first + ROWS, blocks=facts["blocks"], trouble=trouble, row_error=None, **show,
     )  # fmt: skip
-
-
-def _row(a: Any) -> dict[str, Any]:
-    return {"id": a.id, "arm": a.arm, "dose": a.dose, "n": a.n}
 
 
 @router.post("/study/{part}/take")

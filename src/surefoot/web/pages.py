@@ -19,6 +19,7 @@ from ..checks import path_of
 from ..problem import SurefootError
 from ..study import Study
 from ..study.page import STYLE
+from ..study.status import content
 from . import board, charts
 from .access import ENTRY
 from .gate import ANY, CHANGE, READ, Ask, Count, Denied, identify, needs
@@ -211,27 +212,16 @@ def journal(
     study = ask.site.hub.study(part)
     kind = kind if kind in KINDS else ""
     events = ask.site.hub.journal.page(study.name, before, EVENTS + 1, kind or None, words.strip()[:200] or None)
-    rows = [e._asdict() | {"content": content(e)} for e in events[:EVENTS]]
+    try:
+        said = study.look(lambda view: [content(view, e) for e in events[:EVENTS]])
+    except SurefootError:  # a journal that does not hold is shown as it stands
+        said = [content(None, e) for e in events[:EVENTS]]
+    rows = [e._asdict() | {"content": words} for e, words in zip(events, said, strict=False)]
     more = events[EVENTS - 1].seq if len(events) > EVENTS else None
     return ask.site.render(
         ask, "journal.html", study=study.name, events=rows, more=more, kind=kind, words=words, kinds=KINDS,
         before=before, tab="journal", head=ask.site.hub.head(study.name),
     )  # fmt: skip
-
-
-def content(event: Any) -> str:
-    """What an event says, in words; long ones are cut."""
-    data = event.data
-    if event.kind == "created":
-        return f"{data['design']}, {len(data['problem']['arms'])} arms, limit {data['problem']['limit']:g}"
-    if event.kind == "opened":
-        return f"{board.count(sum(data['n']), 'assignment')} to {board.count(sum(1 for n in data['n'] if n), 'arm')}"
-    said = []
-    for key, x in data.items():
-        if key not in ("versions", "digest", "out", "after", "by"):
-            said.append(f"{key} {x:.6g}" if isinstance(x, float) else f"{key} {json.dumps(x, ensure_ascii=False)}")
-    text = ", ".join(said).replace('"', "")
-    return text if len(text) <= 160 else text[:160].rpartition(" ")[0] + " …"
 
 
 # Downloads: every one is made in a process of its own, and has a name that is ours
