@@ -27,7 +27,7 @@ from .reports import Part
 from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
-from .theory.resolvable import doubts, impossible
+from .theory.resolvable import remarks
 
 LONGEST, FEW = 100_000, 16  # subjects and trials, where no budget goes on to the end
 COLORS = ("#0b6e4f", "#c1440e", "#2f4b8f", "#8a6d00", "#7b2d8b", "#444444")
@@ -79,10 +79,7 @@ def question(plan: Plan) -> Iterator[Part]:
     yield Part("table", rows=rows)
     noise = "; ".join(f"{key}: {x.assumption()}" for key, x in zip(("effect", "harm"), p.noises, strict=True))
     yield Part("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
-    for line in impossible(p):
-        yield Part("text", f"This cannot be resolved: {line}.")
-    for line in doubts(p):
-        yield Part("text", f"This may never end: {line}.")
+    yield from (Part("text", line) for line in remarks(p))
 
 
 def _doses(arm: Arm) -> str:

@@ -17,13 +17,13 @@ from surefoot.study import simulated
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.status import grouped
 from surefoot.web import serve
-from surefoot.web.app import table_markdown
 from surefoot.web.board import since
 from surefoot.web.charts import Axes, number, ticks
 from surefoot.web.hub import name_of
 from surefoot.web.jobs import Jobs
 from surefoot.web.lab_work import START, report
 from surefoot.web.work import WORK, as_read
+from tools.routes import table_markdown
 
 from .server import Server, play, serving, token
 
@@ -304,7 +304,7 @@ def test_names_in_addresses(tmp_path: Path, name: str) -> None:
 
 def test_the_table_in_the_documents_is_the_code(server: Server) -> None:
     assert table_markdown(server.app) in (ROOT / "docs" / "page.md").read_text(encoding="utf-8"), (
-        "write it anew: python tools/routes.py docs/page.md"
+        "write it anew: python -m tools.routes docs/page.md"
     )
 
 

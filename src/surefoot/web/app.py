@@ -207,14 +207,6 @@ def table(app: FastAPI) -> list[tuple[str, str, tuple[str, ...]]]:
     return sorted(rows, key=lambda row: (row[1], row[0]))
 
 
-def table_markdown(app: FastAPI) -> str:
-    lines = [f"| | | {' | '.join(('nobody', *ROLES))} |", "|" + "---|" * (3 + len(ROLES))]
-    for method, path, roles in table(app):
-        cells = ["yes" if not roles else ""] + ["yes" if not roles or role in roles else "" for role in ROLES]
-        lines.append(f"| {method} | `{path}` | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
 class Patient(H11Protocol):
     """A connection that brings no request is closed after a while; without this it could be held open for ever."""
 

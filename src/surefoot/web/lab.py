@@ -16,6 +16,7 @@ from ..reports import STYLE
 from ..scenario import CURVES
 from ..study import Study
 from ..study.published import default, live
+from ..theory.resolvable import remarks
 from . import charts, lab_work
 from .entry import once
 from .gate import CHANGE, Ask, Denied, needs
@@ -42,7 +43,8 @@ def _state(text: str) -> dict[str, Any]:
         data = lab_work.parse(text)
         out["f"] = lab_work.to_fields(data)
         out["problem"], out["scenarios"] = problem, scenarios = lab_work.read(text)
-        out["remarks"] = lab_work.remarks(problem, scenarios)
+        broken = ((one.name, line) for one in scenarios for line in one.violations(problem))
+        out["remarks"] = remarks(problem) + [f"{name}: outside of the assumptions: {line}." for name, line in broken]
         out["designs"], out["default"] = lab_work.fitting(problem.shape), default(problem.shape)
         out["live"] = live(problem.shape) + policies(problem.shape)
         for one in scenarios[:6]:

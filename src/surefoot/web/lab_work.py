@@ -17,7 +17,6 @@ from ..plan import Plan
 from ..problem import Problem, SurefootError
 from ..reports import to_html
 from ..scenario import CURVES, Scenario, load_all
-from ..theory.resolvable import dear, doubts, impossible
 
 Say = Callable[[float, str], None]
 MOST, SEED = 20_000, 0  # trials of a cell, and the seed of all of them
@@ -86,16 +85,6 @@ def read(text: str) -> tuple[Problem, list[Scenario]]:
             return (Problem.load(file), []) if bare and "scenarios" not in data else load_all(file)
         except SurefootError as error:
             raise SurefootError(str(error).replace(str(file), "the text")) from error
-
-
-def remarks(problem: Problem, scenarios: list[Scenario]) -> list[str]:
-    """What may keep a study from ending, and what the truths do that is outside of the assumptions."""
-    found = [f"This cannot be resolved: {line}." for line in impossible(problem)]
-    found += [f"This may never end: {line}." for line in doubts(problem)]
-    found += [f"This is dear: {line}." for line in dear(problem)]
-    for one in scenarios:
-        found += [f"{one.name}: outside of the assumptions: {line}." for line in one.violations(problem)]
-    return found
 
 
 def fitting(shape: str) -> list[str]:
