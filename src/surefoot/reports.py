@@ -76,7 +76,7 @@ def _html(part: Part) -> str:
 
 def _look(cells: Sequence[str]) -> str:
     """Numbers to the right, what is short on one line."""
-    if 2 * sum(map(_number, cells)) > len(cells):
+    if 2 * sum(map(_number, cells)) > sum(map(bool, cells)):
         return 'class="n"'
     return 'class="s"' if all(len(cell) <= SHORT for cell in cells) else ""
 
