@@ -78,6 +78,24 @@ def broken(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["claim"] and row.get("worst", row["failed"]["upper"]) > row["delta"]]
 
 
+NOT_ONE = "* there is not one best arm: none is safe, or several are as good"
+
+
+def cells(row: Row, bad: Sequence[Row]) -> dict[str, str]:
+    """A row in words; `bad`: those that are broken."""
+    kept = "yes" if row not in bad else "no" if row["failed"]["rate"] > row["delta"] else "not shown"
+    best = "none is safe" if row["best"] is None else f"{row['named_best']['rate']:.1%}"
+    worst = f" ({row['worst']:.2%})" if "worst" in row else ""
+    return {
+        "scenario": row["scenario"], "design": row["label"], "kept": kept if row["claim"] else "outside",
+        "failed": f"{row['failed']['rate']:.3%}", "at most, 99%": f"{row['failed']['upper']:.3%}{worst}",
+        "best named": best + "*" * bool(row["no_single_best"]),
+        "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.3%}",
+        "unsafe": f"{row['unsafe']['rate']:.3%}", "pulls": f"{row['pulls']['mean']:,.0f}",
+        "tail": f"{row['tail']:.1f}", "no end": f"{row['no_end']}", "trials": f"{row['trials']:,}",
+    }  # fmt: skip
+
+
 def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> str:
     """A page with the version, the seed, and the command that makes it again."""
     bad = broken(rows)
@@ -102,14 +120,7 @@ def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> s
     head = ["design", "scenario", "trials", "pulls", "best named", "wrong", "unsafe", "failed", "at most, 99%"]
     head += ["tail", "no end"]
     for claim, title in ((True, "The assumptions hold"), (False, "Outside the assumptions")):
-        table = [[*head, "promised", "kept"]] if claim else [head]
-        for row in rows:
-            if bool(row["claim"]) is claim:
-                cells = [row["label"], row["scenario"], f"{row['trials']:,}", f"{row['pulls']['mean']:,.0f}"]
-                cells += [f"{row['named_best']['rate']:.1%}"]
-                cells += [f"{row[key]['rate']:.3%}" for key in ("wrong", "unsafe", "failed")]
-                worst = f" ({row['worst']:.2%})" if "worst" in row else ""
-                cells += [f"{row['failed']['upper']:.3%}{worst}", f"{row['tail']:.1f}", f"{row['no_end']}"]
-                table.append([*cells, f"{row['delta']:.0%}", "no" if row in bad else "yes"] if claim else cells)
-        parts += [Part("heading", title), Part("table", rows=table)]
-    return reports.to_markdown(parts)
+        keys = [*head, "promised", "kept"] if claim else head
+        said = [cells(row, bad) for row in rows if bool(row["claim"]) is claim]
+        parts += [Part("heading", title), Part("table", rows=[keys, *([one[key] for key in keys] for one in said)])]
+    return reports.to_markdown([*parts, Part("text", NOT_ONE.replace("*", "\\*"))])

@@ -355,22 +355,12 @@ def check(
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
-        shown = []
-        for row in sorted(rows, key=lambda row: not row["claim"]):
-            kept = "yes" if row not in broken else "[red]no[/]" if row["failed"]["rate"] > row["delta"] else "not shown"
-            kept = kept if row["claim"] else "[dim]outside[/]"
-            best = "none is safe" if row["best"] is None else f"{row['named_best']['rate']:.0%}"
-            shown.append({
-                "scenario": row["scenario"], "design": row["label"], "kept": kept,
-                "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
-                "best named": best + "*" * bool(row["no_single_best"]),
-                "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
-                "unsafe": f"{row['unsafe']['rate']:.2%}", "pulls": f"{row['pulls']['mean']:,.0f}",
-                "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
-            })  # fmt: skip
+        every = (checking.cells(row, broken) for row in sorted(rows, key=lambda row: not row["claim"]))
+        shown = [{k: "[red]no[/]" if (k, x) == ("kept", "no") else x for k, x in one.items() if k != "trials"}
+                 for one in every]  # fmt: skip
         console.print(Fit(shown, "Failed: wrong arm or unsafe pull", "design", ("scenario",)))
         if any(row["no_single_best"] for row in rows):
-            console.print("* there is not one best arm: none is safe, or several are as good")
+            console.print(checking.NOT_ONE)
     if broken:
         raise typer.Exit(1)
 
