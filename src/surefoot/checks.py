@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -111,17 +110,22 @@ def path_of(name: str) -> str:
 
 
 def write(path: Path, content: str | bytes, else_: str = "") -> None:
-    """Whole or not at all, and there after a power cut; what is there already is replaced. `else_`: what to say more
-    where it fails."""
-    half = path.with_name(f".{path.name}.{os.getpid()}.half")
+    """Whole or not at all, and there after a power cut; what is there already is replaced, and a device or a pipe is
+    written to. `else_`: what to say more where it fails."""
+    data, half = content if isinstance(content, bytes) else content.encode(), None
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        real = path.resolve()
+        half = real.with_name(f".{real.name}.{os.getpid()}.half")
         with half.open("wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        half.replace(path)
+        half.replace(real)
     except (OSError, ValueError) as error:
-        with suppress(OSError):
+        if half is not None:
             half.unlink(missing_ok=True)
         raise SurefootError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}{else_}") from error
 
