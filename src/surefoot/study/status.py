@@ -101,7 +101,7 @@ def _why(view: View, given: Given, arm: int) -> str:
 def held(view: View) -> dict[str, list[int]]:
     """By site: the subjects that are reserved for it and have no reading yet."""
     found: dict[str, list[int]] = {}
-    for subject in sorted(_waiting(view) & view.reserved.keys()):
+    for subject in sorted(waiting(view) & view.reserved.keys()):
         found.setdefault(view.reserved[subject], []).append(subject)
     return found
 
@@ -113,7 +113,7 @@ def idle(view: View, site: str | None = None, most: int = 5) -> str:
     if site and (free := len(assignments(view))):
         return f"nothing that is reserved for {site} is open; {free:,} are free"
     of = {s: f" ({view.reserved[s]})" for s in view.reserved}
-    waits, due = sorted(_waiting(view)), [a.subject for a in awaiting(view)]
+    waits, due = sorted(waiting(view)), [a.subject for a in awaiting(view)]
     if not waits:
         of, waits = {s: f"{said}, whose effect is due" for s, said in (dict.fromkeys(due, "") | of).items()}, due
     said = ", ".join(view.identify(s) + of.get(s, "") for s in waits[:most])
@@ -175,7 +175,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "cohort": len(view.cohorts),
         "readings": sum(arm["pulls"] for arm in arms),
         "budget": view.problem.most,
-        "open": len(assignments(view)) + len(view.reserved.keys() & _waiting(view)),
+        "open": len(assignments(view)) + len(view.reserved.keys() & waiting(view)),
         "reserved": {site: len(own) for site, own in held(view).items()},
         "awaiting": len(awaiting(view)),
         "recommendation": view.design.recommendation(view.state).words(view.problem),
@@ -229,7 +229,8 @@ def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     ]
 
 
-def _waiting(view: View) -> set[int]:
+def waiting(view: View) -> set[int]:
+    """The subjects (or blocks) of the open cohort of whom nothing was told yet, and who did not drop out."""
     given = view.open
     return {s for s, _ in given.subjects() if view.harm[s] != view.harm[s] and s not in view.gone} if given else set()
 

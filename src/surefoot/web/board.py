@@ -13,7 +13,7 @@ from ..study.certificate import _words as conclusion
 from ..study.fold import View
 from ..study.page import STANDING
 from ..study.published import absent
-from ..study.status import awaiting, doses, grouped, rates, to_do
+from ..study.status import awaiting, doses, grouped, status, waiting
 from ..study.story import story_data
 from .charts import HUGE, POINTS
 
@@ -57,16 +57,7 @@ def count(n: int, what: str) -> str:
 
 def still_open(view: View) -> int:
     """Assignments that have no reading yet, whoever they are reserved for."""
-    given = view.open
-    if given is None or view.standing not in ("running", "paused"):
-        return 0
-    return sum(no_reading(view, s) for s, _ in given.subjects())
-
-
-def no_reading(view: View, subject: int) -> bool:
-    """Nothing was told of a subject (or block) yet, and nobody said that they dropped out."""
-    harm = view.harm[subject]
-    return harm != harm and subject not in view.gone
+    return len(waiting(view)) if view.standing in ("running", "paused") else 0
 
 
 def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -87,14 +78,13 @@ def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]])
 def board(view: View) -> dict[str, Any]:
     """Everything on the page of the meeting but what looks ahead."""
     p, verdict, given = view.problem, view.design.verdict(view.state), view.open
-    at, told = doses(view), story_data(view, POINTS)
-    by = [sum(row["n"] for row in rows) for rows in at]
+    at, told, found = doses(view), story_data(view, POINTS), status(view, view.trouble or absent(view.design))
     winner = view.concluded["winner"] if view.concluded else None
-    waits = Counter(a for s, a in given.subjects() if no_reading(view, s)) if given else Counter[int]()
+    open_ = waiting(view)
+    waits = Counter(a for s, a in given.subjects() if s in open_) if given else Counter[int]()
     arms = []
-    for i, it in enumerate(p.arms):
-        standing = "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])]
-        low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
+    for i, (it, row) in enumerate(zip(p.arms, found["arms"], strict=True)):
+        standing = "winner" if i == winner else row["standing"]
         safe = float(verdict.safe[0, i])
         arms.append(
             {
@@ -106,34 +96,23 @@ def board(view: View) -> dict[str, Any]:
                 "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
                 "safe": safe,
                 "harm": harm_at(p, i, safe, at[i]),
-                "lower": low if math.isfinite(low) else None,
-                "upper": high if math.isfinite(high) else None,
-                "readings": by[i],
-                "why": so_far(verdict, i) if standing == "active" else verdict.reason(i).partition(": ")[2],
+                "lower": row["lower"],
+                "upper": row["upper"],
+                "readings": row["pulls"],
+                "why": so_far(verdict, i) if standing == "active" else row["why"].partition(": ")[2],
                 "points": grouped(at[i]),
                 "max": it.largest if math.isfinite(it.largest) else None,
                 "labels": [str(x) for x in it.labels] if it.labels else None,
             }
         )
-    return {
-        "study": view.name,
-        "standing": view.standing,
+    return found | {
         "sentence": sentence(view),
-        "to_do": to_do(view),
-        "rates": rates(view, at),
-        "trouble": view.trouble or absent(view.design),
-        "recommendation": brief(view.design.recommendation(view.state).words(p)),
+        "recommendation": brief(found["recommendation"]),
         "limit": p.limit,
         "ceiling": p.ceiling,
         "slack": p.slack,
         "delta": p.delta,
-        "budget": p.most,
-        "design": view.design.name,
-        "theorem": view.setup["theorem"]["name"],
-        "cohort": len(view.cohorts),
-        "readings": sum(by),
         "open": still_open(view),
-        "awaiting": len(awaiting(view)),
         "arms": arms,
         "next": [
             {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]} | {"open": waits[i]}
@@ -144,8 +123,6 @@ def board(view: View) -> dict[str, Any]:
         else [],
         "alarms": alarms(view),
         "story": {i: told[i] for i in shown(view)},
-        "seq": view.seq,
-        "hash": view.hash,
     }
 
 
