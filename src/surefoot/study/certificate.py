@@ -17,7 +17,7 @@ from ..designs.base import STANDINGS, STOPPED
 from ..designs.recommend import interval
 from ..problem import Problem
 from .ahead import tipping
-from .checker import MANY
+from .checker import MANY, READINGS
 from .fold import View
 from .page import g, page
 from .status import named, sums
@@ -203,7 +203,7 @@ def _not_covered(view: View) -> list[str]:
 
 def _assumptions(view: View) -> list[str]:
     p = view.problem
-    noise = [f"{k} {n.assumption()}" for k, n in zip(("effect", "harm"), p.noises, strict=True)]
+    noise = [f"{k} {n.assumption()}" for k, n in zip(READINGS, p.noises, strict=True)]
     found = [
         "The start dose of every arm is safe: " + ", ".join(f"{a.name} {a.said(a.start)}" for a in p.arms) + ".",
         {
@@ -253,7 +253,7 @@ def _pulls(view: View) -> list[dict[str, Any]]:
         declared = (dose <= arm.start) & (view.state.standing[0, i] != STOPPED)
         for k, x in enumerate(dose):
             row = {"arm": arm.name, "dose": arm.said(float(x)), "pulls": int(n[k])}
-            for key, total, (low, high) in zip(("effect", "harm"), totals, ends, strict=True):
+            for key, total, (low, high) in zip(READINGS, totals, ends, strict=True):
                 row |= {f"mean_{key}": total[k] / n[k]}
                 row |= {f"{key}_interval": None if p.squares else [float(low[k]), float(high[k])]}
             found.append(row | {"seems": "declared safe" if declared[k] else _seems(p, harms[k])})

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..designs.base import STANDINGS
 from ..problem import SurefootError
-from .checker import Event, Given
+from .checker import READINGS, Event, Given
 from .fold import View
 
 RATES = 8  # rows of an arm; neighbouring doses go together where more were given
@@ -218,7 +218,7 @@ def grouped(rows: list[dict[str, Any]], most: int = RATES) -> list[dict[str, Any
 def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """What was read at each dose of an arm, a level by its name: how many, and their means; of yes or no, how often
     yes; whether its harm is over the limit, as read."""
-    binary = [key for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True) if noise.binary]
+    binary = [key for key, noise in zip(READINGS, view.problem.noises, strict=True) if noise.binary]
     return [
         {"arm": it.name, "from": it.said(row["from"]), "to": it.said(row["to"])}
         | {key: row[key] for key in ("n", "effect", "harm")}
@@ -269,7 +269,7 @@ def named(view: View, event: Event) -> dict[str, Any]:
         it = arms[view.find(data["id"]).arm(data["id"])]
         for part in (data, data.get("was", {})):
             part |= {"dose": it.said(part["dose"])} if "dose" in part else {}
-            for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True):
+            for key, noise in zip(READINGS, view.problem.noises, strict=True):
                 part.pop(f"{key}_spread" if noise.binary else "", None)
         data["id"] = view.identify(data["id"])
     return data
