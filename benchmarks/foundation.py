@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import random
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from surefoot import Noise, Problem, Scenario, case, make, simulate
+
+from .engine import python
 
 LINEAR = make("safebai-linear")
 
@@ -99,29 +99,9 @@ def _ratios(times: dict[Any, float]) -> str:
     )
 
 
-PEAK = """
-import resource, sys
-from surefoot import case, make, simulate
-simulate(*case("paper-linear", 10), make("safebai-linear"), int(sys.argv[1]), progress=False)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-def _python(*arguments: str) -> str:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout
-
-
-def memory() -> None:
-    peaks = {trials: int(_python("-c", PEAK, str(trials))) / 1024 for trials in (2_048, 100_000, 1_000_000)}
-    print("peak memory:", ", ".join(f"{trials:,} trials {mib:,.0f} MiB" for trials, mib in peaks.items()))
-    print(
-        f"a trial beyond the first chunk: {(peaks[1_000_000] - peaks[2_048]) * 2**20 / (1_000_000 - 2_048):,.0f} bytes"
-    )
-
-
 def import_time() -> None:
     def child(code: str) -> float:
-        return seconds(lambda: _python("-c", code), 7)
+        return seconds(lambda: python(code), 7)
 
     nothing, numpy, whole = child("pass"), child("import numpy"), child("import surefoot")
     print(f"import surefoot: {whole - nothing:.3f} s, of which numpy {numpy - nothing:.3f} s")
@@ -130,7 +110,6 @@ def import_time() -> None:
 def main() -> None:
     against_the_loop()
     growth()
-    memory()
     import_time()
 
 

@@ -109,9 +109,9 @@ def answers() -> str:
     one = {"name": "...", "about": "...", "arms": 10, "scales": True, "claim": True, "shape": "linear"}
     rows = {
         "simulate": "one object as below; of several scenarios `{\"scenarios\": [...]}`",
-        "compare": '`{"scenario": ..., "designs": [as simulate, ...]}`; of several scenarios a list of these',
+        "compare": '`{"scenario": ..., "designs": [as simulate, ...]}`; of several scenarios `{"scenarios": [...]}`',
         "check": '`{"trials", "seed", "broken", "rows": [as simulate, and "claim"]}`',
-        "theory": "bounds, each with `pulls`, `by`, `holds`, or `why` it is not stated; and `arms`",
+        "theory": "bounds, each with `pulls`, `by`, `holds`, or `why` it is not stated; and `arms`; of several as `simulate`",
         "scenarios": f"`{json.dumps({'scenarios': [one]})}`",
         "designs": '`{"designs": [{"name", "shape", "guarantee", "theorem", "about", "when", "options", "meanings", "from"}], "policies": [...]}`',
         "plan": '`{"files": [...]}`', "advise": '`{"advice": [{"subjects": {"mean", "at_least", ...}, ...}]}`; `at_least`: '
@@ -123,7 +123,7 @@ def answers() -> str:
         "doses together where there are more than eight",
         "study ...": "every command has `--json`: one object with what it prints",
     }  # fmt: skip
-    lines = ["# JSON", "", "Every command has `--json`: exactly one object on standard output; notes and errors go to standard error. "
+    lines = ["# JSON", "", "Every command that answers has `--json`, and `schema` prints nothing else: exactly one object on standard output; notes and errors go to standard error. "
              "Keys are added in later versions, never renamed within one.", "", "| command | prints |", "|---|---|",
              *(f"| `{key}` | {text} |" for key, text in rows.items()), "",
              "## One result", "", "Rates come with `upper`, a 99% upper bound (Clopper and Pearson); means with `se`.", "",

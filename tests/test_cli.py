@@ -91,7 +91,7 @@ def test_simulate_prints(run: Any) -> None:
     assert "pulls, mean" in table.out
     outside = run("simulate", "drift", "--trials", "1", "--budget", "60").out
     assert "outside the assumptions, so nothing is promised: harm drifts by 0.02" in outside
-    assert run(*two, "--format", "markdown").out.startswith("| | paper-drug, ")
+    assert run(*two, "--format", "markdown").out.startswith("|  | paper-drug, ")
     assert run(*two, "--format", "csv").out.startswith("scenario,design,label,arms,")
 
 

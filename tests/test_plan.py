@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from surefoot import Arm, SurefootError, case, make
-from surefoot.cli import _write
+from surefoot.checks import write
 from surefoot.decisions import HEAD, decision_table, until_given
 from surefoot.designs import default
 from surefoot.designs.base import Outcome
-from surefoot.plan import Block, Plan, _pauses, curves, to_html, to_markdown
+from surefoot.plan import Plan, _pauses, curves
+from surefoot.reports import Part, to_html, to_markdown
 from surefoot.scenario import Table
 from surefoot.study.watch import Watches
 from surefoot.study.watch_bets import Sums
@@ -55,15 +56,15 @@ def test_from_file_to_report(run: Any, tmp_path: Path) -> None:  # noqa: F811
     run(*command, "--out", str(again))
     assert again.read_text(encoding="utf-8") == page
     assert "cannot write the report" in run(*command[:-1], "1", "--out", str(tmp_path / "no" / "report.html")).err
-    with pytest.raises(SurefootError, match="cannot write the report"):
-        _write(tmp_path, page)
+    with pytest.raises(SurefootError, match="cannot write"):
+        write(tmp_path, page)
 
 
 def test_a_scenario_outside_the_assumptions_stands_by_itself_in_short() -> None:
     """Where no start dose is safe every name is wrong: that may not be left out of the first thing that is read."""
     problem, truth = case("levels-thall")
     toxic = replace(truth, name="toxic", harm=(Table((0, 1, 2, 3, 4), (0.9,) * 5),) * 3)
-    text = to_markdown(Plan(problem, [truth, toxic], [make("surefoot-levels")], [60], trials=4).blocks())
+    text = to_markdown(Plan(problem, [truth, toxic], [make("surefoot-levels")], [60], trials=4).parts())
     short = text.split("## In short")[1].split("##")[0]
     assert f"from the least to the most over {truth.name}:" in short
     said = short.split("toxic by itself, since it is outside the assumptions: harm is above the limit")[1]
@@ -131,7 +132,7 @@ def test_of_a_large_cohort_the_table_says_where_the_decision_turns() -> None:
             problem, design, design.tell(state, cohort, Outcome(cohort.n, np.floor(cohort.n / 2), came)), 0
         )
         assert asked.dose[0, 0] == level
-    page = to_html([Block("table", rows=rows) for rows in ([head, up, again], [head])])
+    page = to_html([Part("table", rows=rows) for rows in ([head, up, again], [head])])
     assert page.count("<tr>") == 4, "a head alone is a table too"
 
 
@@ -145,7 +146,7 @@ def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:
     picture = curves(two, truth)
     assert all(picture.count(f">{x}</text>") == 2 for x in ("1%", "a", "&lt;e&gt;")), "a row for each arm"
     problem, truth = case("levels-thall")
-    text = to_markdown(Plan(problem, [truth], [make("boin")], [60], trials=20).blocks())
+    text = to_markdown(Plan(problem, [truth], [make("boin")], [60], trials=20).parts())
     assert "## Who gets what, and what is recommended" in text
     assert "| drug A | 5 | 0.4 * | 0.9 | " in text
     assert "no rule for futility" in text and "To a name" not in text, "it names one when its subjects are spent"
@@ -155,7 +156,7 @@ def test_levels_by_name_are_all_in_the_picture_and_in_the_exposure() -> None:
 def test_every_shape(name: str) -> None:
     problem, truth = case(name, 3)
     plan = Plan(problem, [truth], [make(default(problem.shape))], [40], trials=3)
-    blocks = plan.blocks()
+    blocks = plan.parts()
     first = next(block.rows for block in blocks if block.rows and list(block.rows[0]) == HEAD)
     assert len(first) >= 2
     ET.fromstring(curves(problem, truth))

@@ -352,8 +352,6 @@ def test_measured_pulls_lie_between_the_bounds(made: Made) -> None:
 
 # What is not stated, and why
 
-DRUGS = ([Logistic(1.0), Logistic(0.1)], [Logistic(1.0)] * 2)
-
 
 @pytest.mark.parametrize(
     "statement, made, why",

@@ -1,4 +1,4 @@
-"""Write the table route x role into the documents: `python tools/routes.py docs/page.md`."""
+"""Write the table route x role into the documents: `python -m tools.routes docs/page.md`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from surefoot.web.app import create_app, table_markdown
+from surefoot.web.access import ROLES
+from surefoot.web.app import create_app, table
+
+
+def table_markdown(app: Any) -> str:
+    lines = [f"| | | {' | '.join(('nobody', *ROLES))} |", "|" + "---|" * (3 + len(ROLES))]
+    for method, path, roles in table(app):
+        cells = ["yes" if not roles else ""] + ["yes" if not roles or role in roles else "" for role in ROLES]
+        lines.append(f"| {method} | `{path}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])

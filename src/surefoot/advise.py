@@ -231,7 +231,7 @@ def apart(problem: Problem) -> float:
     return wide * math.sqrt(2 * kl(problem.delta) / problem.budget)
 
 
-def size(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int, upto: int = LONGEST) -> Size:
+def size(problem: Problem, scenario: Scenario, design: Design, trials: int, seed: int, upto: int) -> Size:
     result = simulate(problem.but(budget=upto), scenario, design, trials, seed)
     pulls = result.pulls.astype(float)
     se = float(pulls.std(ddof=1)) / math.sqrt(trials) if trials > 1 else 0.0

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .checks import html_table
+from .checks import html_table, markdown_table
 from .designs.base import ALL_STOPPED, ENDINGS
 from .results import no_single_best
+from .scenario import hair
 from .simulate import DOSE_BINS, Array, Result
 
 ABOVE = ("above_limit", "above_ceiling")
@@ -128,12 +129,11 @@ class Characteristics:
         """Subjects a trial at every level of every arm, its true mean harm, and how many of them that is too many for:
         above the limit, and above the ceiling (limit + slack)."""
         r, p, found = self.result, self.result.problem, []
-        near = 1e-9 * max(abs(p.limit), 1e-300)
         harm = r.scenario.harms(np.minimum(np.arange(r.by_arm.shape[1])[:, None], p.largest))
         for i, arm in enumerate(p.arms):
             for k, label in enumerate(arm.labels or ()):
                 n, h = float(r.by_arm[i, k]) / r.trials, float(harm[k, i])
-                over = {"above_limit": n * (h > p.limit + near), "above_ceiling": n * (h > p.ceiling + near)}
+                over = {key: n * (h > x + hair(x)) for key, x in zip(ABOVE, (p.limit, p.ceiling), strict=True)}
                 found.append({"arm": arm.name, "level": str(label), "harm": h, "pulls": n} | over)
         return found
 
@@ -309,13 +309,11 @@ def to_markdown(tables: Sequence[Characteristics]) -> str:
     """Side by side, one column a result; of many, one row a result."""
     if len(tables) > SIDE_BY_SIDE:
         rows = [brief(one) for one in tables]
-        cells = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-        return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
+        return markdown_table([list(rows[0]), *(list(row.values()) for row in rows)]) + "\n"
     columns = [dict(_plain(t)) for t in tables]
     head = [", ".join(filter(None, (t.numbers["scenario"], t.numbers["label"], _at_most(t)))) for t in tables]
-    lines = ["| | " + " | ".join(head) + " |", "|---|" + "---|" * len(tables)]
-    lines += [f"| {key} | " + " | ".join(column.get(key, "") for column in columns) + " |" for key in _keys(columns)]
-    return "\n".join(lines) + "\n"
+    cells = [[key, *(column.get(key, "") for column in columns)] for key in _keys(columns)]
+    return markdown_table([["", *head], *cells]) + "\n"
 
 
 def _at_most(table: Characteristics) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from . import reports
 from .catalogue import CASES, case
 from .characteristics import Characteristics, upper_bound
 from .designs.base import Design
+from .reports import Part
 from .simulate import Run, simulate_all
 
 Row = dict[str, Any]
@@ -76,33 +78,49 @@ def broken(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["claim"] and row.get("worst", row["failed"]["upper"]) > row["delta"]]
 
 
+NOT_ONE = "* there is not one best arm: none is safe, or several are as good"
+
+
+def cells(row: Row, bad: Sequence[Row]) -> dict[str, str]:
+    """A row in words; `bad`: those that are broken."""
+    kept = "yes" if row not in bad else "no" if row["failed"]["rate"] > row["delta"] else "not shown"
+    best = "none is safe" if row["best"] is None else f"{row['named_best']['rate']:.1%}"
+    worst = f" ({row['worst']:.2%})" if "worst" in row else ""
+    return {
+        "scenario": row["scenario"], "design": row["label"], "kept": kept if row["claim"] else "outside",
+        "failed": f"{row['failed']['rate']:.3%}", "at most, 99%": f"{row['failed']['upper']:.3%}{worst}",
+        "best named": best + "*" * bool(row["no_single_best"]),
+        "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.3%}",
+        "unsafe": f"{row['unsafe']['rate']:.3%}", "pulls": f"{row['pulls']['mean']:,.0f}",
+        "tail": f"{row['tail']:.1f}", "no end": f"{row['no_end']}", "trials": f"{row['trials']:,}",
+    }  # fmt: skip
+
+
 def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> str:
     """A page with the version, the seed, and the command that makes it again."""
     bad = broken(rows)
     kept = sum(bool(row["claim"]) for row in rows)
     verdict = "in all of them." if not bad else f"in all but {len(bad)} of them."
-    text = [
-        "# Is the promise kept?",
-        "Every design with a guarantee over the whole catalogue, and random instances of every family pooled. Of "
-        f"{kept} rows where the assumptions hold, the 99% upper bound on the rate of failures (a wrong arm or an "
-        f"unsafe pull) is at or below delta {verdict} Of instances the worst one's bound counts, in brackets. The tail "
-        "is the most pulls of a trial that named no wrong arm, over the median; trials without an end spent their "
-        "budget. Outside the assumptions nothing is promised.",
-        f"surefoot {version}, seed {seed}, Python {platform.python_version()}, NumPy {np.__version__}. Made by",
-        f"```\n{command}\n```",
+    parts = [
+        Part("title", "Is the promise kept?"),
+        Part(
+            "text",
+            "Every design with a guarantee over the whole catalogue, and random instances of every family pooled. Of "
+            f"{kept} rows where the assumptions hold, the 99% upper bound on the rate of failures (a wrong arm or an "
+            f"unsafe pull) is at or below delta {verdict} Of instances the worst one's bound counts, in brackets. The "
+            "tail is the most pulls of a trial that named no wrong arm, over the median; trials without an end spent "
+            "their budget. Outside the assumptions nothing is promised.",
+        ),
+        Part(
+            "text",
+            f"surefoot {version}, seed {seed}, Python {platform.python_version()}, NumPy {np.__version__}. Made by",
+        ),
+        Part("code", command),
     ]
     head = ["design", "scenario", "trials", "pulls", "best named", "wrong", "unsafe", "failed", "at most, 99%"]
     head += ["tail", "no end"]
     for claim, title in ((True, "The assumptions hold"), (False, "Outside the assumptions")):
-        table = [[*head, "promised", "kept"]] if claim else [head]
-        for row in rows:
-            if bool(row["claim"]) is claim:
-                cells = [row["label"], row["scenario"], f"{row['trials']:,}", f"{row['pulls']['mean']:,.0f}"]
-                cells += [f"{row['named_best']['rate']:.1%}"]
-                cells += [f"{row[key]['rate']:.3%}" for key in ("wrong", "unsafe", "failed")]
-                worst = f" ({row['worst']:.2%})" if "worst" in row else ""
-                cells += [f"{row['failed']['upper']:.3%}{worst}", f"{row['tail']:.1f}", f"{row['no_end']}"]
-                table.append([*cells, f"{row['delta']:.0%}", "no" if row in bad else "yes"] if claim else cells)
-        rules = ["---"] * len(table[0])
-        text += [f"## {title}", "\n".join("| " + " | ".join(row) + " |" for row in (table[0], rules, *table[1:]))]
-    return "\n\n".join(text) + "\n"
+        keys = [*head, "promised", "kept"] if claim else head
+        said = [cells(row, bad) for row in rows if bool(row["claim"]) is claim]
+        parts += [Part("heading", title), Part("table", rows=[keys, *([one[key] for key in keys] for one in said)])]
+    return reports.to_markdown([*parts, Part("text", NOT_ONE.replace("*", "\\*"))])

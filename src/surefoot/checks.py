@@ -1,11 +1,14 @@
-"""Errors that say what came, what was needed and what to do; and the checks that raise them."""
+"""Errors that say what came, what was needed and what to do; the checks that raise them; what is written alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -98,6 +101,39 @@ def between(low: float | None, high: float | None, form: str = ".4g") -> str:
 def percent(share: float) -> str:
     """To three digits: limits may be a percent, and what is over them a little more."""
     return f"{100 * share:.3g}%"
+
+
+def path_of(name: str) -> str:
+    """A study's name as a part of an address: no slash, no leading dot."""
+    safe = name.replace("~", "~0").replace("/", "~1").replace("\\", "~3")
+    return quote(("~2" + safe[1:]) if safe.startswith(".") else safe, safe="")
+
+
+def write(path: Path, content: str | bytes, else_: str = "") -> None:
+    """Whole or not at all, and there after a power cut; what is there already is replaced, and a device or a pipe is
+    written to. `else_`: what to say more where it fails."""
+    data, half = content if isinstance(content, bytes) else content.encode(), None
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        real = path.resolve()
+        half = real.with_name(f".{real.name}.{os.getpid()}.half")
+        with half.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(real)
+    except (OSError, ValueError) as error:
+        if half is not None:
+            half.unlink(missing_ok=True)
+        raise SurefootError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}{else_}") from error
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """The head is the first row."""
+    head, *others = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *others))
 
 
 def html_table(rows: Mapping[str, Any]) -> str:

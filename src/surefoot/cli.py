@@ -18,6 +18,7 @@ from rich.markup import escape
 from . import __version__
 from .catalogue import CASES, case
 from .characteristics import Characteristics, to_csv, to_markdown, to_rich
+from .checks import write
 from .designs import DESIGNS, POLICIES, Design, default, find, make, options_of, policies, theorem_of
 from .problem import Problem, SurefootError, choice
 from .registry import about, meanings
@@ -178,13 +179,6 @@ def _there(path: Path, what: str = "report") -> None:
         raise SurefootError(f"cannot write the {what} to {path}: there is no folder {path.parent}")
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SurefootError(f"cannot write the report to {path}: {error.strerror or error}") from error
-
-
 def print_json(data: dict[str, Any]) -> None:
     print(json.dumps(data, allow_nan=False))
 
@@ -264,8 +258,9 @@ def plan(
     tolerance: Tolerance = None, workers: Workers = 1, set_: SetAny = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write the protocol report: question, design, promise, operating characteristics, decision table."""
-    from .plan import Plan, to_html
-    from .plan import to_markdown as markdown
+    from .plan import Plan
+    from .reports import to_html
+    from .reports import to_markdown as markdown
 
     _there(out)
     problems = _set(scenario, None, None, delta=delta, slack=slack, limit=limit, tolerance=tolerance)
@@ -281,10 +276,10 @@ def plan(
     command += [str(x) for key, value in changed.items() if value is not None for x in (key, value)]
     command += [x for option in set_ or () for x in ("--set", option)]
     truths = [truth for _, truth in problems]
-    report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).blocks()
+    report = Plan(problem, truths, chosen, budgets_of(budgets), trials, seed, workers, command).parts()
     pages = {out.with_suffix(".html"): to_html(report), out.with_suffix(".md"): markdown(report)}
     for path, text in pages.items():
-        _write(path, text)
+        write(path, text)
     first, second = pages
     print_json({"files": [str(path) for path in pages]}) if as_json else console.print(
         f"[bold]Open[/] {first} (the same as text, without pictures: {second})"
@@ -356,26 +351,16 @@ def check(
         options |= {"--instance-trials": instance_trials, "--delta": delta, "--budget": budget, "--device": device}
         words = [str(x) for name, value in options.items() if value is not None for x in (name, value)]
         command = shlex.join(["surefoot", "check", *words, "--markdown", str(markdown)])
-        _write(markdown, checking.to_markdown(rows, command, seed, __version__))
+        write(markdown, checking.to_markdown(rows, command, seed, __version__))
     if as_json:
         print_json({"trials": trials, "seed": seed, "broken": len(broken), "rows": rows})
     else:
-        shown = []
-        for row in sorted(rows, key=lambda row: not row["claim"]):
-            kept = "yes" if row not in broken else "[red]no[/]" if row["failed"]["rate"] > row["delta"] else "not shown"
-            kept = kept if row["claim"] else "[dim]outside[/]"
-            best = "none is safe" if row["best"] is None else f"{row['named_best']['rate']:.0%}"
-            shown.append({
-                "scenario": row["scenario"], "design": row["label"], "kept": kept,
-                "failed": f"{row['failed']['rate']:.2%}", "at most, 99%": f"{row['failed']['upper']:.2%}",
-                "best named": best + "*" * bool(row["no_single_best"]),
-                "promised": f"{row['delta']:.0%}" if row["claim"] else "", "wrong": f"{row['wrong']['rate']:.2%}",
-                "unsafe": f"{row['unsafe']['rate']:.2%}", "pulls": f"{row['pulls']['mean']:,.0f}",
-                "tail": f"{row['tail']:.1f}", "no end": str(row["no_end"]),
-            })  # fmt: skip
+        every = (checking.cells(row, broken) for row in sorted(rows, key=lambda row: not row["claim"]))
+        shown = [{k: "[red]no[/]" if (k, x) == ("kept", "no") else x for k, x in one.items() if k != "trials"}
+                 for one in every]  # fmt: skip
         console.print(Fit(shown, "Failed: wrong arm or unsafe pull", "design", ("scenario",)))
         if any(row["no_single_best"] for row in rows):
-            console.print("* there is not one best arm: none is safe, or several are as good")
+            console.print(checking.NOT_ONE)
     if broken:
         raise typer.Exit(1)
 
@@ -510,7 +495,8 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:  # fmt: skip
     """Write a commented problem file. What is not given by a flag is asked for on a terminal, and else the usual."""
-    from .new import QUESTIONS, asked, write
+    from .new import QUESTIONS, asked
+    from .new import write as problem_file
     from .problem import Shape
     from .schema import read
 
@@ -522,10 +508,7 @@ def new(
     answers = {"shape": shape} | {
         key: _answer(*QUESTIONS[key]) if given[key] is None else str(given[key]) for key in asked(shape)[1:]
     }
-    try:
-        file.write_text(write(answers, truth), encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise SurefootError(f"cannot write {file}: {error}") from error
+    write(file, problem_file(answers, truth))
     read(file)
     console.print(f"Wrote {file}. Next: surefoot advise {file}", highlight=False, soft_wrap=True)
 
@@ -558,12 +541,7 @@ def demo(
         print_json(found | {"db": str(db) if study else None, "characteristics": table.to_dict()})
         return
     introduce(console, problem)
-    if one:
-        tell(console, one)
-    else:
-        from .study.demo import tell as tell_study
-
-        tell_study(console, study, truth)
+    tell(console, one or study, truth)
     extra = "not drawn: pip install 'surefoot\\[plots]'"
     console.print(f"\n[bold]A picture of this trial:[/] {picture or extra}")
     if study:

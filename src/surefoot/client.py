@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from .checks import path_of
 from .designs import Design
 from .designs.base import Verdict
 from .problem import Problem, SurefootError
@@ -50,9 +51,7 @@ class Client:
     ) -> Client:
         """A new study on the server; `more` as for `Study.create`."""
         client = cls(url, token, name)
-        from .study.published import plain
-
-        asked: dict[str, Any] = {"name": name, "problem": plain(problem), **more}
+        asked: dict[str, Any] = {"name": name, "problem": problem.to_dict(), **more}
         if isinstance(design, Design):
             asked |= {"design": design.name, "options": design.options}
         elif design is not None:
@@ -129,9 +128,7 @@ class Client:
         return data
 
     def _at(self, rest: str = "") -> str:
-        safe = self.name.replace("~", "~0").replace("/", "~1").replace("\\", "~3")
-        safe = "~2" + safe[1:] if safe.startswith(".") else safe
-        return f"/studies/{quote(safe, safe='')}{rest}"
+        return f"/studies/{path_of(self.name)}{rest}"
 
     # The methods of Study
     def ask(self, limit: int | None = None, *, site: str | None = None, blocks: bool | None = None) -> list[Any]:

@@ -1,13 +1,17 @@
-"""One simulated trial told as a story in the terminal."""
+"""One trial, simulated or a study with simulated subjects, told as a story in the terminal."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 
 from .checks import between
-from .designs.base import ACTIVE, ENDINGS
-from .problem import Problem
+from .pictures import ArmStory, stories
+from .problem import Arm, Problem
+from .scenario import Scenario
 from .simulate import Result
 from .tables import Fit
 
@@ -25,34 +29,31 @@ def introduce(console: Console, p: Problem) -> None:
     )
 
 
-def tell(console: Console, result: Result) -> None:
-    """The first trial of a Result that was simulated with `trace=True`."""
-    p, t = result.problem, result.trace
-    assert t is not None
-    rows = []
-    rounds = int(t.rounds[0])
-    shown = set(np.unique(np.linspace(0, rounds - 1, MOST_ROUNDS).astype(int)).tolist())
-    for k in range(rounds):
-        leaving = t.standing[0, k] != (t.standing[0, k - 1] if k else ACTIVE)
-        if k in shown or leaving.any():
-            cells = [_cell(result, k, i, bool(leaving[i])) for i in range(len(p.arms))]
-            named = dict(zip(p.names, cells, strict=True))
-            rows.append({"round": str(k + 1), "pulls": f"{t.pulls[0, k]:,}", **named})
-    console.print(Fit(rows, f"One trial, {result.design.name}"))
-    verdict = t.verdict
-    console.print(f"[bold]Verdict: {ENDINGS[int(result.ending[0])]}[/] after {result.pulls[0]:,} pulls.")
+def tell(console: Console, of: Any, scenario: Scenario) -> None:
+    """The first trial of a Result that was simulated with `trace=True`, or a Study: cohort by cohort how many at which
+    dose, and what was known of each arm after it."""
+    arms, p, *_ = stories(of, 0)
+    what, design = ("trial", of.design) if isinstance(of, Result) else ("study", of.view.design)
+    trace = of.trace if isinstance(of, Result) else None
+    verdict, truth, rows = trace.verdict if trace else of.verdict(), scenario.truth(p), []
+    moments = max((arm.pulls for arm in arms), key=len).tolist()
+    shown = set(np.linspace(0, len(moments) - 1, MOST_ROUNDS).astype(int).tolist())
+    for k, at in enumerate(moments):
+        if k in shown or any(arm.out and arm.out[0] == at for arm in arms):
+            cells = {escape(it.name): _cell(it, arm, k, at) for it, arm in zip(p.arms, arms, strict=True)}
+            rows.append({"cohort": str(k + 1), "subjects": f"{at:,.0f}", **cells})
+    console.print(Fit(rows, f"One {what}, {design.name}"))
+    console.print(f"[bold]Verdict: {verdict.endings()[0]}[/] after {int(verdict.pulls[0]):,} subjects.")
     for i, name in enumerate(p.names):
-        truth = f"[dim](in truth {result.truth.value[i]:.3g} at dose {result.truth.dose[i]:.3g})[/]"
-        console.print(f"  {name}: {verdict.reason(i)} {truth}")
+        so = f"[dim](in truth {truth.value[i]:.3g} at dose {truth.dose[i]:.3g})[/]"
+        console.print(f"  {escape(name)}: {escape(verdict.reason(i))} {so}")
 
 
-def _cell(result: Result, k: int, arm: int, leaves: bool) -> str:
-    t = result.trace
-    assert t is not None
-    n, dose = t.n[0, k, arm], t.dose[0, k, arm]
-    if t.standing[0, k, arm] != ACTIVE and not n:
+def _cell(it: Arm, arm: ArmStory, k: int, at: float) -> str:
+    when, dose, n = arm.given
+    given = np.flatnonzero(when == at)
+    if arm.out and at > arm.out[0] and not len(given):
         return "[dim]out[/]"
-    text = f"{n:,} at {dose:.2f}" if n else "rests"
-    low, high = t.lower[0, k, arm], t.upper[0, k, arm]
-    text += f"\n{between(low, high, '.2f')}" if np.isfinite(low) else ""
-    return f"{text}  [red]out[/]" if leaves else text
+    text = ", ".join(f"{n[j]:,.0f} at {it.label(dose[j])}" for j in given) or "rests"
+    text += f"\n{between(arm.lower[k], arm.upper[k], '.2f')}" if len(given) and np.isfinite(arm.lower[k]) else ""
+    return text + "  [red]out[/]" * bool(arm.out and at == arm.out[0])

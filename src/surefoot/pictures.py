@@ -96,12 +96,12 @@ def story(result: Any, path: str | Path | None = None, trial: int = 0) -> Any:
     SurefootError
         If the result has no trace.
     """
-    arms, p, winner, _ = _of(result, trial)
+    arms, p, winner, _ = stories(result, trial)
     word = "pulls of the whole trial" if isinstance(result, Result) else "subjects of the study"
     return draw_story(arms, p, winner, word, path)
 
 
-def _of(result: Any, trial: int) -> tuple[list[ArmStory], Problem, int, str]:
+def stories(result: Any, trial: int) -> tuple[list[ArmStory], Problem, int, str]:
     """The arms, the problem, the winner, and what the highest certified dose is called: at an end none is given."""
     if isinstance(result, Result):
         return story_data(result, trial), result.problem, int(result.winner[trial]), "might be given next"
@@ -193,7 +193,7 @@ def responses(result: Any, path: str | Path | None = None, trial: int = 0) -> An
     -------
     matplotlib.figure.Figure
     """
-    arms, p, winner, may = _of(result, trial)
+    arms, p, winner, may = stories(result, trial)
     figure, axes = _panels(2, arms, sharex="col", sharey="row")
     for i, arm in enumerate(arms):
         top, low = axes[:, i]
@@ -331,15 +331,25 @@ def _limits(axis: Any, values: Sequence[float]) -> None:
 
 
 def _finish(figure: Any, path: str | Path | None) -> Any:
+    plain_axes(figure, 7.5)
     handles: dict[str, Any] = {}
     for axis in figure.axes:
-        axis.tick_params(labelsize=7.5)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    return saved(figure, path, dpi=160)
+
+
+def plain_axes(figure: Any, size: float) -> None:
+    for axis in figure.axes:
+        axis.tick_params(labelsize=size)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+
+
+def saved(figure: Any, path: str | Path | None, dpi: int) -> Any:
+    """SVG without a date, so that the same data give the same file."""
     if path is not None:
-        figure.savefig(path, dpi=160, metadata={"Date": None} if str(path).endswith(".svg") else None)
+        figure.savefig(path, dpi=dpi, metadata={"Date": None} if str(path).endswith(".svg") else None)
     return figure

@@ -1,7 +1,6 @@
 """The protocol report: what a study would do, before it begins, in one page that prints.
 
-A report is a list of blocks (headings, paragraphs, tables, pictures), written once and shown as Markdown or as HTML
-that needs nothing else. Every number in it is simulated from a seed that it names, or stepped through by the design.
+Every number in it is simulated from a seed that it names, or stepped through by the design.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +23,11 @@ from .designs.base import Design
 from .designs.compose import Composed
 from .problem import Arm, Problem, SurefootError
 from .registry import about
+from .reports import Part
 from .results import no_single_best
 from .scenario import Scenario
 from .simulate import simulate
-from .theory.resolvable import doubts, impossible
+from .theory.resolvable import remarks
 
 LONGEST, FEW = 100_000, 16  # subjects and trials, where no budget goes on to the end
 COLORS = ("#0b6e4f", "#c1440e", "#2f4b8f", "#8a6d00", "#7b2d8b", "#444444")
@@ -36,15 +36,6 @@ SHAPES = {
     "monotonic": "effect and harm never fall with the dose, and harm rises no faster than its Lipschitz constant",
     "levels": "effect and harm never fall from one level to the next; no distance and no slope is assumed",
 }
-
-
-@dataclass(frozen=True)
-class Block:
-    """A heading, a paragraph, a table (its head is the first row), or a picture (SVG, with a caption)."""
-
-    kind: Literal["title", "heading", "text", "table", "picture", "code"]
-    text: str = ""
-    rows: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -60,9 +51,9 @@ class Plan:
     workers: int = 1
     command: Sequence[str] = ()
 
-    def blocks(self) -> list[Block]:
-        parts = question, summary, promise, running, truths, odds, decisions, origin
-        return [block for part in parts for block in part(self)]
+    def parts(self) -> list[Part]:
+        chapters = question, summary, promise, running, truths, odds, decisions, origin
+        return [part for chapter in chapters for part in chapter(self)]
 
     @cached_property
     def tables(self) -> list[Characteristics]:
@@ -75,23 +66,20 @@ class Plan:
         return Characteristics(simulate(problem, one, design, trials, self.seed, workers=self.workers))
 
 
-def question(plan: Plan) -> Iterator[Block]:
+def question(plan: Plan) -> Iterator[Part]:
     p = plan.problem
-    yield Block("title", f"Protocol: which of {', '.join(p.names)} is the best")
-    yield Block("heading", "The question")
-    yield Block(
+    yield Part("title", f"Protocol: which of {', '.join(p.names)} is the best")
+    yield Part("heading", "The question")
+    yield Part(
         "text",
         f"Which of {len(p.arms)} arms has the largest effect at its largest dose whose mean harm is at or below "
         f"{p.limit:g}?" + (f" An arm within {p.tolerance:g} of the best will do." if p.tolerance else ""),
     )  # fmt: skip
     rows = [["arm", "doses"], *([arm.name, _doses(arm)] for arm in p.arms)]
-    yield Block("table", rows=rows)
+    yield Part("table", rows=rows)
     noise = "; ".join(f"{key}: {x.assumption()}" for key, x in zip(("effect", "harm"), p.noises, strict=True))
-    yield Block("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
-    for line in impossible(p):
-        yield Block("text", f"This cannot be resolved: {line}.")
-    for line in doubts(p):
-        yield Block("text", f"This may never end: {line}.")
+    yield Part("text", f"Assumed: {SHAPES[p.shape]}. Readings: {noise}.")
+    yield from (Part("text", line) for line in remarks(p))
 
 
 def _doses(arm: Arm) -> str:
@@ -102,7 +90,7 @@ def _doses(arm: Arm) -> str:
     return f"{arm.start:g} to {arm.max:g}, any; begins at {arm.start:g}, declared safe"
 
 
-def summary(plan: Plan) -> Iterator[Block]:
+def summary(plan: Plan) -> Iterator[Part]:
     """What is asked first, of the design that is planned: over all scenarios that keep to the assumptions and have one
     best arm, and of each of the others by itself."""
     every = [t for t in plan.tables if t.result.design == plan.designs[0]]
@@ -112,7 +100,7 @@ def summary(plan: Plan) -> Iterator[Block]:
         ends = list(dict.fromkeys(f"{x:.0%}" for x in (min(values), max(values))))
         return " to ".join(ends)
 
-    yield Block("heading", "In short")
+    yield Part("heading", "In short")
     rows = [["at most", "an arm is named", "the best is recommended", "of subjects, over the limit"]]
     for most in plan.budgets if mine else ():
         own = [t for t in mine if t.numbers["budget"] == most]
@@ -121,13 +109,13 @@ def summary(plan: Plan) -> Iterator[Block]:
         rows.append([f"{most:,}" if most else "the end", *map(span, shares)])
     if mine:
         over = ", ".join(dict.fromkeys(t.numbers["scenario"] for t in mine))
-        yield Block("text", f"What {plan.designs[0].label} would come to, from the least to the most over {over}:")
-        yield Block("table", rows=rows)
+        yield Part("text", f"What {plan.designs[0].label} would come to, from the least to the most over {over}:")
+        yield Part("table", rows=rows)
     for one in plan.scenarios:
         if others := [t for t in every if t.result.scenario is one and _aside(t)]:
-            yield Block("text", f"{one.name} by itself, since {_aside(others[0])}:")
-            yield Block("table", rows=[APART, *map(_apart, others)])
-    yield Block(
+            yield Part("text", f"{one.name} by itself, since {_aside(others[0])}:")
+            yield Part("table", rows=[APART, *map(_apart, others)])
+    yield Part(
         "text",
         (_to_a_name(plan, mine) if mine and plan.designs[0].guarantee else "")
         + "There is no rule for futility: where no arm has an effect one is recommended all the same. A control, as an "
@@ -162,11 +150,11 @@ def _to_a_name(plan: Plan, mine: Sequence[Characteristics]) -> str:
     )
 
 
-def running(plan: Plan) -> Iterator[Block]:
+def running(plan: Plan) -> Iterator[Part]:
     worst = all(noise.worst is not None for noise in plan.problem.noises)
     lost = "count as the worst reading" if worst else "pause the study until somebody has said how they count"
-    yield Block("heading", "While it runs")
-    yield Block(
+    yield Part("heading", "While it runs")
+    yield Part(
         "text",
         f"A cohort is released only after a checker, written apart from the design, has derived it again from all "
         f"readings. Subjects who drop out {lost}. An effect that comes late holds up the next cohort, unless the study "
@@ -176,11 +164,11 @@ def running(plan: Plan) -> Iterator[Block]:
     )
 
 
-def promise(plan: Plan) -> Iterator[Block]:
+def promise(plan: Plan) -> Iterator[Part]:
     p, design = plan.problem, plan.designs[0]
-    yield Block("heading", "The design and its promise")
+    yield Part("heading", "The design and its promise")
     options = ", ".join(f"{key} {value}" for key, value in design.options.items())
-    yield Block("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + about(type(design)))
+    yield Part("text", f"{design.name}" + (f" ({options})" if options else "") + ". " + about(type(design)))
     given = (
         "a level is given only if it is the first, or the mean harm of the one just below it is at or below"
         if p.shape == "levels"
@@ -188,7 +176,7 @@ def promise(plan: Plan) -> Iterator[Block]:
     )
     if design.guarantee:
         line = f"the limit {p.limit:g}" + (f" plus the slack {p.slack:g}" if p.slack else "")
-        yield Block(
+        yield Part(
             "text",
             f"With probability at least {1 - p.delta:g}, whatever the truth within the assumptions: {given} {line}, "
             f"and the arm that is named is {'within the tolerance of ' if p.tolerance else ''}the best. One delta, "
@@ -197,8 +185,8 @@ def promise(plan: Plan) -> Iterator[Block]:
             "must get it." * bool(p.slack),
         )  # fmt: skip
     else:
-        yield Block("text", "Nothing is promised: this design has no guarantee.")
-    yield Block("heading", "When it stops")
+        yield Part("text", "Nothing is promised: this design has no guarantee.")
+    yield Part("heading", "When it stops")
     stops = [
         ["ending", "when", "what is said"],
         [
@@ -211,8 +199,8 @@ def promise(plan: Plan) -> Iterator[Block]:
     ]
     if p.tolerance is not None:
         stops.insert(2, ["within-tolerance", "no rival can be better by more than the tolerance", "an arm good enough"])
-    yield Block("table", rows=stops)
-    yield Block(
+    yield Part("table", rows=stops)
+    yield Part(
         "text",
         "An arm is stopped as soon as harm at its start dose is shown to be above the limit. The last arm that is left "
         "is named without a test of its own start dose, as that is declared safe."
@@ -247,35 +235,31 @@ def _theorem(design: Design) -> str:
     return f"The theorem and its proof{named} are in the documentation, under What is guaranteed, and why."
 
 
-def truths(plan: Plan) -> Iterator[Block]:
+def truths(plan: Plan) -> Iterator[Part]:
     p = plan.problem
-    yield Block("heading", "What is assumed in the simulations")
-    yield Block("text", "No design sees any of this. The dotted line is the limit.")
+    yield Part("heading", "What is assumed in the simulations")
+    yield Part("text", "No design sees any of this. The dotted line is the limit.")
     for one in plan.scenarios:
         truth = one.truth(p)
         rows = [["arm", "largest safe dose", "effect there"]]
         for arm, dose, value in zip(p.arms, truth.dose, truth.value, strict=True):
             safe = not np.isnan(dose)
-            rows.append([arm.name, _label(arm, dose) if safe else "none", f"{value:.4g}" if safe else ""])
+            rows.append([arm.name, arm.label(float(dose)) if safe else "none", f"{value:.4g}" if safe else ""])
         best = no_single_best(p, truth) or f"{p.names[truth.best]} is the best"
-        yield Block("text", f"{one.name}: {best}." + _outside(one.violations(p)))
-        yield Block("table", rows=rows)
-        yield Block("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
+        yield Part("text", f"{one.name}: {best}." + _outside(one.violations(p)))
+        yield Part("table", rows=rows)
+        yield Part("picture", f"{one.name}: mean harm and mean effect by dose", [[curves(p, one)]])
 
 
 def _outside(broken: list[str]) -> str:
     return f" Outside the assumptions, so nothing is promised: {'; '.join(broken)}." if broken else ""
 
 
-def _label(arm: Arm, dose: float) -> str:
-    return str(arm.label(float(dose)))
-
-
-def odds(plan: Plan) -> Iterator[Block]:
+def odds(plan: Plan) -> Iterator[Part]:
     """Operating characteristics over scenarios, designs and budgets."""
     p, tables = plan.problem, plan.tables
-    yield Block("heading", "Operating characteristics")
-    yield Block(
+    yield Part("heading", "Operating characteristics")
+    yield Part(
         "text",
         f"{plan.trials:,} simulated trials a row, seed {plan.seed}; ± is one standard error. Named: the study ended "
         "with a name, of the best arm or a wrong one; in the other trials none was named, so that none could be wrong. "
@@ -284,24 +268,24 @@ def odds(plan: Plan) -> Iterator[Block]:
         "is simulated: where readings contradict the assumptions a live study may pause before it comes to this.",
     )
     if notes := list(dict.fromkeys(x for table in tables for x in table.notes)):
-        yield Block("text", f"To be known: {'; '.join(notes)}.")
+        yield Part("text", f"To be known: {'; '.join(notes)}.")
     skip = "subjects: mean / 90%", "promised"
     rows = [{key: x for key, x in brief(table).items() if key not in skip} for table in tables]
     head = list(dict.fromkeys(key for row in rows for key in row))
-    yield Block("table", rows=[head, *([row.get(key, "") for key in head] for row in rows)])
-    yield Block("heading", "Sample sizes and exposure")
-    yield Block("table", rows=list(sizes(p, tables)))
-    yield Block("heading", "Who gets what, and what is recommended")
-    yield Block(
+    yield Part("table", rows=[head, *([row.get(key, "") for key in head] for row in rows)])
+    yield Part("heading", "Sample sizes and exposure")
+    yield Part("table", rows=list(sizes(p, tables)))
+    yield Part("heading", "Who gets what, and what is recommended")
+    yield Part(
         "text",
         "Subjects a trial on average and, in brackets, how often it was recommended; * is over the limit in truth.",
     )
     wide = len(plan.designs) * len(plan.budgets) > 9  # than a page: then a table for each budget
     for one in plan.scenarios:
-        yield Block("text", f"{one.name}:")
+        yield Part("text", f"{one.name}:")
         own = [t for t in tables if t.result.scenario is one]
         for k in range(len(plan.budgets) if wide else 1):
-            yield Block("table", rows=list(grid(p, one, own[k :: len(plan.budgets)] if wide else own)))
+            yield Part("table", rows=list(grid(p, one, own[k :: len(plan.budgets)] if wide else own)))
 
 
 def grid(p: Problem, one: Scenario, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
@@ -339,32 +323,32 @@ def sizes(p: Problem, tables: Sequence[Characteristics]) -> Iterator[list[str]]:
         yield [*few[:3], f"{pulls['mean']:,.1f} ± {pulls['se']:,.1f}", *numbers, *risk]
 
 
-def decisions(plan: Plan) -> Iterator[Block]:
+def decisions(plan: Plan) -> Iterator[Part]:
     """What happens after each possible number of harms in the first cohorts of the first arm."""
     p, design = plan.problem, plan.designs[0]
     if None not in plan.budgets:
         p = p.but(budget=max(most or 0 for most in plan.budgets))
     how = "exact; in a large cohort halved to where it turns" if p.noises[1].binary else "for some mean harms"
-    yield Block("heading", "The first cohorts")
-    yield Block(
+    yield Part("heading", "The first cohorts")
+    yield Part(
         "text",
         f"What the design does after each possible outcome of the first cohorts of {p.names[0]}, found by stepping it "
         f"({how}); the other arms have no harm, and half of the "
         "readings show an effect. Later cohorts follow from all readings by then: `surefoot study preview` shows what "
         "each outcome of an open cohort would lead to.",
     )
-    yield Block("table", rows=decision_table(p, design))
+    yield Part("table", rows=decision_table(p, design))
 
 
-def origin(plan: Plan) -> Iterator[Block]:
-    yield Block("heading", "Where the numbers come from")
-    yield Block(
+def origin(plan: Plan) -> Iterator[Part]:
+    yield Part("heading", "Where the numbers come from")
+    yield Part(
         "text",
         f"surefoot {__version__}, Python {platform.python_version()}, NumPy {np.__version__}; seed {plan.seed}, "
         f"{plan.trials:,} trials a row. The same command with the same versions gives the same numbers.",
     )
     if plan.command:
-        yield Block("code", shlex.join(plan.command))
+        yield Part("code", shlex.join(plan.command))
 
 
 def curves(p: Problem, one: Scenario) -> str:
@@ -430,7 +414,7 @@ def _ticks(p: Problem, left: float, right: float) -> list[list[tuple[float, str,
     """Where a dose is written below a picture, how it is aligned, and what is written: both ends; or every level, in
     a row for each arm where they are called differently."""
     if p.shape != "levels":
-        return [[(v, how, escape(_label(p.arms[0], v))) for v, how in ((left, "start"), (right, "end"))]]
+        return [[(v, how, escape(p.arms[0].label(v))) for v, how in ((left, "start"), (right, "end"))]]
     labels = [[str(x) for x in arm.labels or ()] for arm in p.arms]
     longest = max(labels, key=len)
     rows = [longest] if all(x == longest[: len(x)] for x in labels) else labels
@@ -438,61 +422,3 @@ def _ticks(p: Problem, left: float, right: float) -> list[list[tuple[float, str,
         rows = [[f"level {k + 1}" for k in range(len(longest))]]
     step = 1 + max(sum(len(name) + 2 for name in row) for row in rows) // 50  # so that they do not touch
     return [[(float(k), "middle", escape(x)) for k, x in enumerate(row) if k % step == 0] for row in rows]
-
-
-def to_markdown(blocks: Sequence[Block]) -> str:
-    """Pictures are left out: the numbers behind them are in the tables."""
-    out = []
-    for block in blocks:
-        if block.kind == "table":
-            head, *rows = ([cell.replace("|", "\\|") for cell in row] for row in block.rows)
-            out.append("\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)))
-        elif block.kind != "picture":
-            marks = {"title": "# {}", "heading": "## {}", "code": "```\n{}\n```"}
-            out.append(marks.get(block.kind, "{}").format(block.text))
-    return "\n\n".join(out) + "\n"
-
-
-STYLE = """body{font:15px/1.5 Georgia,serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #ccc}
-table{border-collapse:collapse;font:12px/1.35 sans-serif;margin:.8rem 0}
-th,td{border:1px solid #ccc;padding:.25rem .45rem;text-align:left;vertical-align:top}
-th{background:#f3f3f0}.n{text-align:right}td.n,td:first-child,td:nth-child(2){white-space:nowrap}.wide{overflow-x:auto}pre{background:#f3f3f0;padding:.6rem;white-space:pre-wrap}
-figure{margin:1rem 0}figcaption{font:12px sans-serif;color:#555}svg{max-width:100%;height:auto}
-@page{size:A4;margin:16mm 14mm}
-@media print{body{margin:0;padding:0;max-width:none;font-size:11px}table{font-size:8.5px}h2,h2+p{break-after:avoid}
-figure,tr{break-inside:avoid}thead{display:table-header-group}.wide{overflow:visible}}"""
-
-
-def to_html(blocks: Sequence[Block]) -> str:
-    """One file that needs nothing else, and prints."""
-    body = [_html(block) for block in blocks]
-    title = escape(next((b.text for b in blocks if b.kind == "title"), "protocol"))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(body) + "\n</body></html>\n"
-    )
-
-
-def _html(block: Block) -> str:
-    if block.kind == "table":
-        head, *rows = block.rows
-        columns = zip(head, *rows, strict=True)
-        right = ['class="n"' * (2 * sum(map(_number, cells)) > len(cells)) for _, *cells in columns]
-        top, *lines = (
-            "".join(f"<{tag} {how}>{escape(cell)}</{tag}>" for cell, how in zip(row, right, strict=True))
-            for tag, row in (("th", head), *(("td", row) for row in rows))
-        )
-        return (
-            f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>'
-            + "".join(f"<tr>{x}</tr>" for x in lines)
-            + "</tbody></table></div>"
-        )
-    if block.kind == "picture":
-        return f"<figure>{block.rows[0][0]}<figcaption>{escape(block.text)}</figcaption></figure>"
-    tag = {"title": "h1", "heading": "h2", "text": "p", "code": "pre"}[block.kind]
-    return f"<{tag}>{escape(block.text)}</{tag}>"
-
-
-def _number(cell: str) -> bool:
-    return (cell[:1].isdigit() and not any(c.isalpha() for c in cell) and len(cell) < 24) or cell == "the end"

@@ -19,7 +19,22 @@ import numpy as np
 
 from .characteristics import Characteristics
 from .designs.base import BUDGET_SPENT
-from .pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, blank_figure, counts, responses, story, story_data
+from .pictures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    blank_figure,
+    counts,
+    plain_axes,
+    responses,
+    saved,
+    story,
+    story_data,
+)  # fmt: skip
 from .problem import SurefootError
 from .simulate import Array, Result
 
@@ -65,21 +80,6 @@ def looks(names: Sequence[str]) -> list[tuple[str, str, str]]:
             (fixed[base], MARKERS[(list(fixed).index(base) + k) % len(MARKERS)], ("-", "--", ":", "-.")[k % 4])
         )
     return found
-
-
-def _style(figure: Any) -> None:
-    for axis in figure.axes:
-        axis.tick_params(labelsize=7)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
-
-
-def _save(figure: Any, path: str | Path | None) -> Any:
-    """PNG at 300 dots an inch; SVG without a date, so that the same data give the same file."""
-    if path is not None:
-        metadata = {"Date": None} if str(path).endswith(".svg") else None
-        figure.savefig(path, dpi=300, metadata=metadata)
-    return figure
 
 
 # Pulls against arms
@@ -180,9 +180,9 @@ def pulls(
         axis.set_xticks([], minor=True)
         axis.set_xlim(ticks[0] / 1.2, ticks[-1] * 1.2)
         axis.grid(axis="y", lw=0.3, color="#DDDDDD")
-        _style(figure)
+        plain_axes(figure, 7)
         figure.legend(handles=shown, **_legend(names))
-        return _save(figure, path)
+        return saved(figure, path, dpi=300)
 
 
 def _cycle(values: Iterable[Any]) -> Iterable[Any]:
@@ -281,9 +281,9 @@ def regret(results: Sequence[Regret | Result], path: str | Path | None = None) -
         )
         axis.set_ylim(bottom=max(0.7 * least, 1e-4))
         axis.grid(axis="y", lw=0.3, color="#DDDDDD")
-        _style(figure)
+        plain_axes(figure, 7)
         figure.legend(**_legend(names))
-        return _save(figure, path)
+        return saved(figure, path, dpi=300)
 
 
 # Operating characteristics across scenarios
@@ -362,9 +362,9 @@ def scenarios(results: Sequence[ScenarioRow | Characteristics | Result], path: s
         right.tick_params(left=False)
         for axis in (left, right):
             axis.grid(lw=0.3, color="#DDDDDD")
-        _style(figure)
+        plain_axes(figure, 7)
         figure.legend(loc="outside lower center", ncols=4, fontsize=7, frameon=False)
-        return _save(figure, path)
+        return saved(figure, path, dpi=300)
 
 
 __all__ = [

@@ -140,9 +140,9 @@ class Arm:
     def to_dict(self) -> dict[str, Any]:
         if self.labels is not None:
             return {"name": self.name, "levels": list(self.labels)}
-        out: dict[str, Any] = {"name": self.name, "start": self.start, "max": self.max}
-        out |= {} if math.isinf(self.lipschitz) else {"lipschitz": self.lipschitz}
-        return out | ({"levels": list(self.levels)} if self.levels else {})
+        known = {key: x for key in ("max", "lipschitz") if math.isfinite(x := getattr(self, key))}
+        levels = {"levels": list(self.levels)} if self.levels else {}
+        return {"name": self.name, "start": self.start, **known, **levels}
 
 
 @dataclass(frozen=True, repr=False)
@@ -366,14 +366,16 @@ class Problem:
         """Read a problem file. A scenario file serves too: its hidden truth (curves and the like) is left out."""
         from .schema import read
 
-        data = read(path)
-        arms = data.get("arms")
-        if isinstance(arms, list) and all(isinstance(arm, dict) for arm in arms):
-            data["arms"] = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in arms]
-        return cls.from_dict({k: v for k, v in data.items() if k not in HIDDEN})
+        return cls.from_dict(visible(read(path)))
 
 
 HIDDEN = ("correlation", "drift", "actual_noise", "scenarios")  # the keys of a scenario file that no experimenter knows
+
+
+def visible(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a scenario file is the problem."""
+    arms = [{k: v for k, v in arm.items() if k not in ("effect", "harm")} for arm in data["arms"]]
+    return {k: v for k, v in data.items() if k not in HIDDEN} | {"arms": arms}
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def dose_edges(problem: Problem, truth: Truth) -> Array:
 def good_arms(problem: Problem, truth: Truth) -> Array:
     """Arms that may be named: the best, and with a tolerance those within it."""
     value, best = truth.value, truth.value.max()
-    short = best - (problem.tolerance or 0.0) - 1e-9 * max(abs(best), 1e-300)
+    short = best - (problem.tolerance or 0.0) - hair(best)
     good: Array = (value >= short) & ~np.isneginf(value)
     return good
 

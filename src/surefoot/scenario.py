@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .arrays import array_namespace, device, like
 from .checks import SurefootError, choice, known_keys, number
 from .noise import Noise, draw_squares, draw_sums, noises_to_dict, parse_noises
-from .problem import HIDDEN, Problem, read_toml
+from .problem import HIDDEN, Problem, read_toml, visible
 from .registry import Registry
 
 Array = NDArray[Any]
@@ -439,22 +439,14 @@ def load_all(path: str | Path) -> tuple[Problem, list[Scenario]]:
     `name` and `[[scenarios.arms]]`. What a scenario does not say is as in the rest of the file."""
     from .schema import read
 
-    data, problem = read(path), Problem.load(path)
+    data = read(path)
+    problem, parts, found = Problem.from_dict(visible(data)), data.get("scenarios", []), list[Scenario]()
     shown = {key: value for key, value in data.items() if key in HIDDEN and key != "scenarios"}
-    parts = data.get("scenarios", [])
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise SurefootError(f"scenarios must be a list of tables ([[scenarios]] in TOML); got {parts!r}")
-    found = []
     if not parts or all("effect" in arm and "harm" in arm for arm in data["arms"]):
         found.append(_truth(problem, data["arms"], shown, Path(path).stem))
     for k, part in enumerate(parts, 1):
-        if misplaced := {"effect", "harm"} & part.keys():
-            raise SurefootError(
-                f"scenario {k}: {' and '.join(sorted(misplaced))} belong to its arms; write "
-                "[[scenarios.arms]] with a name, effect and harm for each"
-            )
-        known_keys(f"scenario {k}", part, ["name", "arms", *(key for key in HIDDEN if key != "scenarios")])
-        arms = _merged(f"scenario {k}", problem, data["arms"], part.get("arms", []))
+        changed = {arm["name"]: arm for arm in part.get("arms", [])}
+        arms = [arm | changed.get(arm["name"], {}) for arm in data["arms"]]
         hidden = shown | {key: value for key, value in part.items() if key in HIDDEN}
         found.append(_truth(problem, arms, hidden, str(part.get("name", f"scenario {k}"))))
     names = [one.name for one in found]
@@ -468,17 +460,6 @@ def has_truth(path: str | Path) -> bool:
     data = read_toml(path)
     arms = data.get("arms", [])
     return "scenarios" in data or any(isinstance(arm, dict) and {"effect", "harm"} & arm.keys() for arm in arms)
-
-
-def _merged(where: str, problem: Problem, arms: list[Any], changes: Any) -> list[dict[str, Any]]:
-    """The arms with the curves that a scenario gives them, by name."""
-    if not isinstance(changes, list) or not all(isinstance(arm, dict) and "name" in arm for arm in changes):
-        raise SurefootError(f"{where}: arms must be a list of tables with a name each; got {changes!r}")
-    for arm in changes:
-        known_keys(f"{where}, arm {arm['name']!r}", arm, ["name", "effect", "harm"])
-        choice(f"{where}: the name of an arm", arm["name"], problem.names)
-    by_name = {arm["name"]: arm for arm in changes}
-    return [arm | by_name.get(arm["name"], {}) for arm in arms]
 
 
 def _truth(problem: Problem, arms: list[dict[str, Any]], hidden: dict[str, Any], name: str) -> Scenario:

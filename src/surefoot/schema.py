@@ -171,6 +171,13 @@ class Faults:
                 choice(f"a key of {where}", key, known)
         return {key: value for key, value in data.items() if key in known}
 
+    def tables(self, where: str, data: Any, *place: str | int) -> list[Any]:
+        if isinstance(data, list):
+            return data
+        name = ".".join(x for x in place if isinstance(x, str))
+        self.add(place, f"{where} must be a list of tables ([[{name}]] in TOML); got {data!r}")
+        return []
+
     def lacks(self, where: str, data: Data, needed: list[str], *place: str | int) -> bool:
         if missing := [key for key in needed if key not in data]:
             self.add(place, f"{where} lacks {', '.join(missing)}")
@@ -194,30 +201,25 @@ def _check(data: Data, faults: Faults) -> None:
     known = faults.keys("the problem", data, {**PROBLEM, **TRUTH, "scenarios": SCENARIOS})
     faults.lacks("the problem", known, ["shape", "limit", "noise", "arms"])
     noise: Any = None
-    for key in ("noise", "actual_noise"):
-        if key in known:
-            with faults.at(key):
-                found = parse_noises(key, known[key])
-                noise = found if key == "noise" else noise
-    shape = known.get("shape")
-    arms = _arms(known.get("arms"), shape, faults)
+    if "noise" in known:
+        with faults.at("noise"):
+            noise = parse_noises("noise", known["noise"])
+    given = faults.tables("arms", known.get("arms", []), "arms")
+    arms = [_arm(k, arm, known.get("shape"), faults) for k, arm in enumerate(given)]
     _problem(known, noise, arms, faults)
-    for key in ("correlation", "drift"):
-        if key in known:
-            with faults.at(key):
-                Scenario((), (), **{key: known[key]})
+    _hidden(known, faults)
     _units(known, noise, faults)
-    for k, part in enumerate(known.get("scenarios", []) if isinstance(known.get("scenarios"), list) else []):
+    for k, part in enumerate(faults.tables("scenarios", known.get("scenarios", []), "scenarios")):
         _scenario(k, part, [arm for arm in arms if arm], faults)
 
 
-def _arms(arms: Any, shape: Any, faults: Faults) -> list[Arm | None]:
-    if arms is None:
-        return []
-    if not isinstance(arms, list):
-        faults.add(("arms",), f"arms must be a list of tables ([[arms]] in TOML); got {arms!r}")
-        return []
-    return [_arm(k, arm, shape, faults) for k, arm in enumerate(arms)]
+def _hidden(known: Data, faults: Faults, *place: str | int) -> None:
+    for key in known.keys() & TRUTH.keys():
+        with faults.at(*place, key):
+            if key == "actual_noise":
+                parse_noises(key, known[key])
+            else:
+                Scenario((), (), **{key: known[key]})
 
 
 def _arm(k: int, data: Any, shape: Any, faults: Faults) -> Arm | None:
@@ -280,11 +282,9 @@ def _units(known: Data, noise: Any, faults: Faults) -> None:
 def _scenario(k: int, part: Any, arms: list[Arm], faults: Faults) -> None:
     where = f"scenario {k + 1}"
     known = faults.keys(where, part, SCENARIO, "scenarios", k)
-    if "actual_noise" in known:
-        with faults.at("scenarios", k, "actual_noise"):
-            parse_noises("actual_noise", known["actual_noise"])
+    _hidden(known, faults, "scenarios", k)
     names = {arm.name: arm for arm in arms}
-    for j, arm in enumerate(known.get("arms", []) if isinstance(known.get("arms"), list) else []):
+    for j, arm in enumerate(faults.tables(f"{where}: arms", known.get("arms", []), "scenarios", k, "arms")):
         here = ("scenarios", k, "arms", j)
         clean = faults.keys(f"{where}, arm {j + 1}", arm, {"name": {}, **RESPONSES}, *here)
         if faults.lacks(f"{where}, arm {j + 1}", clean, ["name"], *here):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
 import warnings
@@ -22,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from .checks import SurefootError
+from .checks import SurefootError, write
 from .play import Played, part_size, play
 from .results import Array, Sums
 from .scenario import CURVES
 
 MARK = "run.json"  # a folder with this file in it is ours
+KEPT = ". What was written before is kept: the same command goes on from there"
 
 
 @cache
@@ -90,12 +90,12 @@ class Kept:
         if played.columns is not None:
             columns = BytesIO()
             np.savez(columns, **{key: np.asarray(x) for key, x in played.columns.items()})  # type: ignore[arg-type]
-            _write(self._block(self.blocks), columns.getvalue())
+            write(self._block(self.blocks), columns.getvalue(), KEPT)
             self.blocks += 1
         self.sums = played.sums if self.sums is None else self.sums + played.sums
         self.done, self.seconds = self.done + played.trials, self.seconds + played.seconds
         data = {"identity": self.identity, "done": self.done, "seconds": self.seconds, "blocks": self.blocks}
-        _write(self.folder / f"{self.name}.json", json.dumps(data | {"sums": self.sums.to_dict()}).encode())
+        write(self.folder / f"{self.name}.json", json.dumps(data | {"sums": self.sums.to_dict()}), KEPT)
 
     def _block(self, k: int) -> Path:
         return self.folder / f"{self.name}.{k:06d}.npz"
@@ -119,7 +119,7 @@ class Store:
                 raise SurefootError(f"{out} holds something else; choose another folder, or write into it with --force")
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (out / MARK).exists():
-                _write(out / MARK, b"{}\n")
+                write(out / MARK, "{}\n")
         except OSError as error:
             raise SurefootError(f"cannot write to {out}: {error.strerror or error}") from error
 
@@ -147,20 +147,3 @@ class Store:
         except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
             warnings.warn(f"{path} is damaged ({error}); playing it again", stacklevel=2)
             return new
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all, and there after a power cut."""
-    half = path.with_name(f"{path.name}.{os.getpid()}.half")
-    try:
-        with half.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(half, path)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise SurefootError(
-            f"cannot write to {path.parent}: {error.strerror or error}. What was written before is kept: the same "
-            "command goes on from there"
-        ) from error

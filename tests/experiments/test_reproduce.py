@@ -60,7 +60,7 @@ def test_the_folder(folder: Path) -> None:
 
 def test_the_report_stands_alone(folder: Path) -> None:
     text = (folder / "report.html").read_text()
-    assert len(re.findall(r"src='data:image/png;base64,", text)) == 2
+    assert len(re.findall(r'src="data:image/png;base64,', text)) == 2
     assert not re.search(r"(src|href)=['\"](https?:)?//", text) and "<script" not in text
     for words in ("safebai-linear", "cannot be told", "seed 1", command(PLAN), "numpy", "What had to be decided"):
         assert words in text

@@ -16,7 +16,6 @@ from surefoot.designs.linear_evidence import LinearEvidence
 from surefoot.study import checker
 from surefoot.study.checker import ORIGIN, Event, Given, check
 from surefoot.study.keys import Key, countersign
-from surefoot.study.published import plain
 from surefoot.study.terminal import read_json
 from surefoot.study.verify import EMBEDDED
 from surefoot.study.verify import check as verify
@@ -249,7 +248,7 @@ def test_a_cohort_without_end_is_an_answer_not_a_crash() -> None:
 def test_a_stage_is_not_tried_again_until_it_pleases(name: str, shape: str) -> None:
     """A number has one share of delta: it is for one estimate, unless a reading was corrected."""
     p = problem(shape)
-    theorem: Any = checker.THEOREMS[f"{name}/1"](checker.DECODE(json.dumps(plain(p))), {})
+    theorem: Any = checker.THEOREMS[f"{name}/1"](checker.DECODE(json.dumps(p.to_dict())), {})
     dose = [0.2] * 3
 
     def publish(want: int, number: int, first: int, at: float = 0.2, anew: bool = False) -> None:
@@ -279,7 +278,7 @@ def test_a_stage_is_not_tried_again_until_it_pleases(name: str, shape: str) -> N
 
 
 def test_the_papers_theorems_need_a_sigma_that_is_known() -> None:
-    data = plain(problem()) | {"noise": {"kind": "gaussian-guess", "guess": 0.01}}
+    data = problem().to_dict() | {"noise": {"kind": "gaussian-guess", "guess": 0.01}}
     with pytest.raises(ValueError, match="sigma that is known"):
         checker.THEOREMS["safebai-linear/1"](data, {})
 
@@ -671,7 +670,7 @@ def test_what_cannot_be_computed_certifies_nothing(name: str) -> None:
     assert not check(with_problem(delta=1e-320))["ok"] and not check(with_problem(limit=1e60))["ok"]
     events, _ = half()
     assert not forged(events, ("told", {"id": 2, "effect": 0.1, "harm": 1e300}, None))["ok"]
-    theorem: Any = next(x for key, x in checker.THEOREMS.items() if key.startswith(name))(plain(problem()), {})
+    theorem: Any = next(x for key, x in checker.THEOREMS.items() if key.startswith(name))(problem().to_dict(), {})
     given = Given(
         1, 1, {"dose": [0.2] * 3, "n": [0] * 3, "stakes": [[4, 1, 1] if "safe" in name else [1.0] * 5] * 3}, 1
     )

@@ -26,7 +26,7 @@ from surefoot.designs.monotonic import CLIMB, SafeBAIMonotonic
 from surefoot.designs.surefoot import SurefootLevels, SurefootLinear, SurefootMonotonic
 from surefoot.study import checker
 from surefoot.study.checker import CLOSE, THEOREMS, Given, Staged
-from surefoot.study.published import certified, default, plain, stage_of, stakes_of, theorem_of
+from surefoot.study.published import certified, default, stage_of, stakes_of, theorem_of
 from surefoot.study.study import Study as Live
 
 from .subjects import problem, run, subjects
@@ -72,7 +72,7 @@ def test_certifies_what_the_design_asks_for_and_concludes_what_it_concludes(chos
     design's; never above.
     """
     p, truth = case(name)
-    design, theorem = make(chosen), THEOREMS[theorem_of(make(chosen))](plain(p), {})
+    design, theorem = make(chosen), THEOREMS[theorem_of(make(chosen))](p.to_dict(), {})
     for state, cohort, given, after in played(p, truth, design, 3, 25):
         theorem.publish(given.dose, given.stakes)
         for arm, dose in enumerate(given.dose):
@@ -90,7 +90,7 @@ def test_refuses_a_dose_that_is_a_hair_too_high(name: str) -> None:
     """One in a million above what is certified."""
     design = make(name)
     p = problem(design.shape)
-    theorem = THEOREMS[theorem_of(design)](plain(p), {})
+    theorem = THEOREMS[theorem_of(design)](p.to_dict(), {})
     seen = 0
     for _, _, given, _ in played(p, subjects(p).truth, design, 5, 40):
         theorem.publish(given.dose, given.stakes)
@@ -105,7 +105,7 @@ def test_refuses_a_dose_that_is_a_hair_too_high(name: str) -> None:
 
 def test_refuses_a_level_whose_neighbour_below_is_not_calm() -> None:
     p = problem("levels", binary=True)
-    theorem = THEOREMS["surefoot-levels/2"](plain(p), {})
+    theorem = THEOREMS["surefoot-levels/2"](p.to_dict(), {})
 
     def take(level: int, n: int, harms: int, stakes: list[float | None]) -> None:
         given = Given(1, 1, {"dose": [float(level)] * 3, "n": [0] * 3, "stakes": [stakes, None, None]}, 1)
@@ -331,7 +331,7 @@ def test_imports_nothing_but_the_standard_library() -> None:
 def test_refuses_doses_beyond_the_largest_and_between_levels() -> None:
     arm = Arm("A", 0.1, 1.0, levels=(0.1, 0.5, 0.9))
     p = Problem((arm, replace(arm, name="B")), 1.0, "linear", Noise("gaussian", 1.0))
-    theorem = THEOREMS["safebai-linear/1"](plain(p), {})
+    theorem = THEOREMS["safebai-linear/1"](p.to_dict(), {})
     assert "levels" in str(theorem.refusal(0, 0.4))
     assert theorem.refusal(0, 0.05) is not None and theorem.refusal(0, 0.05, free=True) is None, "low, and none of them"
     assert "largest" in str(theorem.refusal(0, 1.1))
@@ -344,7 +344,7 @@ def test_stages_wait_for_what_was_asked() -> None:
     p = problem()
 
     def shown(*cohorts: tuple[float, int, int, int, float, int]) -> int:
-        theorem: Any = THEOREMS["safebai-linear/1"](plain(p), {})
+        theorem: Any = THEOREMS["safebai-linear/1"](p.to_dict(), {})
         for dose, want, number, first, given_dose, n in cohorts:
             given = Given(1, 1, {"dose": [dose] * 3, "n": [0] * 3, "stakes": [[want, number, first], None, None]}, 1)
             given.n, given.came = [want, 0, 0], {(0, given_dose): (n, 0.0, 0.1 * n)}
@@ -373,7 +373,7 @@ def test_stages_wait_for_what_was_asked() -> None:
 )
 def test_estimates_are_as_sure_as_the_paper_says(name: str, shape: str, many: int) -> None:
     """sigma sqrt(2 log(8 w t^2/delta)/n), w = d for epochs that all arms share; nothing of a stage that was left."""
-    theorem: Any = THEOREMS[name](plain(problem(shape, sigma=0.2)), {})
+    theorem: Any = THEOREMS[name](problem(shape, sigma=0.2).to_dict(), {})
     arms = len(theorem.arms)
     for withdrawn in (True, False):
         given = Given(1, 1, {"dose": [0.2] * arms, "n": [0] * arms, "stakes": [[5, 3, 1], *[None] * (arms - 1)]}, 1)
@@ -398,7 +398,7 @@ def test_no_more_of_delta_is_spent_than_there_is(name: str, monkeypatch: Any) ->
     """The shares are those of docs/guarantees.md: a checker that asks for less would agree with every design."""
     design, spent, goal = make(name), set[float](), checker.Theorem.goal
     p = problem(design.shape)
-    theorem: Any = THEOREMS[theorem_of(design)](plain(p), {})
+    theorem: Any = THEOREMS[theorem_of(design)](p.to_dict(), {})
 
     def noted(self: Any, share: float, each: bool = True) -> float:
         spent.add(share)
@@ -417,7 +417,7 @@ def test_no_more_of_delta_is_spent_than_there_is(name: str, monkeypatch: Any) ->
 def test_no_harm_at_all_certifies_the_largest_dose() -> None:
     """A bound below 0 must not be worse than one just above it."""
     for harm in (0.2, -5.0):
-        theorem: Any = THEOREMS["safebai-linear/1"](plain(problem()), {})
+        theorem: Any = THEOREMS["safebai-linear/1"](problem().to_dict(), {})
         given = Given(1, 1, {"dose": [0.2] * 3, "n": [4, 0, 0], "stakes": [[4, 1, 1], None, None]}, 1)
         given.came = {(0, 0.2): (4, 0.0, 4 * harm)}
         theorem.publish(given.dose, given.stakes)
@@ -432,8 +432,8 @@ def test_each_shape_has_a_design_that_may_run_live() -> None:
 
 def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
     """Theorem 1, lemma 1, and Theorem 2, lemma 5: after a correction a dose that was given may not be certified."""
-    linear: Any = THEOREMS["surefoot-linear/4"](plain(problem()), {})
-    curves: Any = THEOREMS["surefoot-monotonic/4"](plain(problem("monotonic")), {})
+    linear: Any = THEOREMS["surefoot-linear/4"](problem().to_dict(), {})
+    curves: Any = THEOREMS["surefoot-monotonic/4"](problem("monotonic").to_dict(), {})
 
     def take(theorem: Any, dose: float, stakes: list[float | None]) -> None:
         arms = len(theorem.arms)
@@ -455,10 +455,10 @@ def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
 
 def test_a_sigma_that_is_not_known_has_its_share_of_delta_and_squares_their_bets() -> None:
     """ "Readings" in docs/guarantees.md: 0.1 delta for the sigmas, the rest for the theorem."""
-    theorem: Any = THEOREMS["surefoot-linear/4"](plain(problem().but(noise=Noise("gaussian-guess", 0.2))), {})
+    theorem: Any = THEOREMS["surefoot-linear/4"](problem().but(noise=Noise("gaussian-guess", 0.2)).to_dict(), {})
     assert theorem.delta == pytest.approx(0.9 * 0.1)
     assert theorem.spread == pytest.approx(math.log(len(checker.WIDER) * 2 * 3 / (0.1 * 0.1)))
-    data = plain(problem("levels", binary=True)) | {
+    data = problem("levels", binary=True).to_dict() | {
         "noise": {"kind": "bounded", "low": 0.0, "high": 2.0, "spread": True}
     }
     levels: Any = THEOREMS["surefoot-levels/2"](data, {})
@@ -500,7 +500,7 @@ def test_no_bar_of_a_cell_has_less_wealth_than_the_cell(signals: str, binary: bo
     """The same for lines, Lemmas 4 and 5, along a study: over its cells, parts of them and bars in them."""
     design, rng = SurefootLinear(), random.Random(2)
     p = problem(binary=binary, signals=signals, tolerance=0.1)
-    theorem: Any = THEOREMS[theorem_of(design)](plain(p), {})
+    theorem: Any = THEOREMS[theorem_of(design)](p.to_dict(), {})
     for _, _, given, _ in played(p, subjects(p).truth, design, 5, 12):
         theorem.take(given)
         for _ in range(10):
@@ -514,7 +514,7 @@ def test_no_bar_of_a_cell_has_less_wealth_than_the_cell(signals: str, binary: bo
 
 def test_readings_at_an_angle_have_their_least_in_between() -> None:
     p = problem(signals="independent")
-    theorem: Any = THEOREMS["surefoot-linear/4"](plain(p), {})
+    theorem: Any = THEOREMS["surefoot-linear/4"](p.to_dict(), {})
     found = theorem.cone(0.2, 0.8, 1.0, 1.0, -1.0), theorem.cone(0.2, 0.8, 1.0, -1.0, 1.0)
     points = [[theorem.cone(u, u, 1.0, y, -y) for u in np.linspace(0.2, 0.8, 601)] for y in (1.0, -1.0)]
     assert found == pytest.approx([min(x) for x in points])
@@ -562,7 +562,7 @@ def test_stages_that_went_back_and_forth_count_as_they_were_published() -> None:
 
 def test_a_quarter_of_the_stake_is_on_one_size_for_all_arms(monkeypatch: Any) -> None:
     """Lemma 5: three quarters of what is bet apart are left where that bet is lost, and no more."""
-    theorem: Any = THEOREMS["surefoot-linear/4"](plain(problem()), {})
+    theorem: Any = THEOREMS["surefoot-linear/4"](problem().to_dict(), {})
     monkeypatch.setattr(theorem, "logs", lambda *_: (0.0, 0.0))
     monkeypatch.setattr(theorem, "sides", lambda *_: (-1e6, -1e6))
     assert theorem.wealth(0, 0.5, 0.5, None) == pytest.approx(math.log(0.75))

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from surefoot import SurefootError, case, make
+from surefoot.demo import tell
 from surefoot.study import Study, simulated
-from surefoot.study.demo import play, tell
+from surefoot.study.demo import play
 
 from .subjects import problem, scenario
 

@@ -11,7 +11,7 @@ import pytest
 from surefoot import Arm, Noise, Problem, make
 from surefoot.designs.base import RUNNING, Outcome
 from surefoot.study.checker import CLOSE, THEOREMS, Given
-from surefoot.study.published import certified, plain, stakes_of, theorem_of
+from surefoot.study.published import certified, stakes_of, theorem_of
 
 from .subjects import problem, scenario
 
@@ -29,7 +29,7 @@ KINDS: dict[str, Any] = {
 def agreed(asked: Problem, seed: int, most: int) -> int:
     """Plays a study; in how many cohorts checker and design agreed on everything, and how many arms went out."""
     design, truth, rng = make(f"surefoot-{asked.shape}"), scenario(asked), np.random.default_rng(seed)
-    theorem, state, out = THEOREMS[theorem_of(design)](plain(asked), {}), design.start(asked), 0
+    theorem, state, out = THEOREMS[theorem_of(design)](asked.to_dict(), {}), design.start(asked), 0
     for number in range(1, most):
         if state.ending[0] != RUNNING:
             break
@@ -77,15 +77,15 @@ def test_agree_to_the_end_on_counts(shape: str, effect: Any) -> None:
 
 
 def test_counts_are_whole_and_bet_by_theorems_that_can() -> None:
-    data = plain(problem("levels").but(noise=Noise("poisson", 0.5)))
+    data = problem("levels").but(noise=Noise("poisson", 0.5)).to_dict()
     theorem = THEOREMS["surefoot-levels/2"](data, {})
     assert [theorem.harm.possible(x, 4) for x in (0.0, 7.0, math.nan, -1.0, 1.5)] == [True, True, True, False, False]
-    curves: Any = THEOREMS["surefoot-monotonic/4"](plain(problem("monotonic")) | {"noise": data["noise"]}, {})
+    curves: Any = THEOREMS["surefoot-monotonic/4"](problem("monotonic").to_dict() | {"noise": data["noise"]}, {})
     curves.bet(0, 0.0, (4, 7.0, 1.0, 0.0, 0.0), [None, None, None, 3.0, None])
     assert curves.at[0][0.0][1:] == [[4, 4, 7], [0, 0, 0]], "likelihood ratios have no weight"
     for name in ("surefoot-linear/4", "safebai-linear/1"):
         with pytest.raises(ValueError, match="no bets on counts"):
-            THEOREMS[name](plain(problem()) | {"noise": data["noise"]}, {})
+            THEOREMS[name](problem().to_dict() | {"noise": data["noise"]}, {})
 
 
 def test_agree_where_every_arm_begins_at_its_largest_dose() -> None:

@@ -12,17 +12,18 @@ import httpx
 import pytest
 
 from surefoot import Arm, Client, Noise, Problem, Study, SurefootError, case, make
+from surefoot.checks import path_of
 from surefoot.study import simulated
 from surefoot.study.rehearsal import rehearse
 from surefoot.study.status import grouped
 from surefoot.web import serve
-from surefoot.web.app import table_markdown
 from surefoot.web.board import since
 from surefoot.web.charts import Axes, number, ticks
-from surefoot.web.hub import name_of, path_of
+from surefoot.web.hub import name_of
 from surefoot.web.jobs import Jobs
 from surefoot.web.lab_work import START, report
 from surefoot.web.work import WORK, as_read
+from tools.routes import table_markdown
 
 from .server import Server, play, serving, token
 
@@ -249,6 +250,15 @@ def test_a_paste_is_checked_then_told_as_a_whole(server: Server) -> None:
     assert study.log()[before].actor == "pastes (statistician)"
 
 
+def test_a_site_of_any_name_sees_what_it_reserved(server: Server) -> None:
+    client, study = server.person("reserves", "statistician"), server.site.hub.study("one")
+    asked = {"token": token(client), "key": "ward", "site": "ward 1/2 ~&", "count": "1"}
+    shown = client.post("/study/one/take", data=asked)
+    (mine,) = study.ask(site="ward 1/2 ~&")
+    assert "1 reserved for ward 1/2" in shown.text and mine.id in shown.text
+    study.give_back([mine.id], "a test", actor="reserves")
+
+
 def test_changes_are_shown_first(server: Server) -> None:
     client, study = server.person("changes", "statistician"), server.site.hub.study("one")
     first = study.readings()[0]["id"]
@@ -294,7 +304,7 @@ def test_names_in_addresses(tmp_path: Path, name: str) -> None:
 
 def test_the_table_in_the_documents_is_the_code(server: Server) -> None:
     assert table_markdown(server.app) in (ROOT / "docs" / "page.md").read_text(encoding="utf-8"), (
-        "write it anew: python tools/routes.py docs/page.md"
+        "write it anew: python -m tools.routes docs/page.md"
     )
 
 

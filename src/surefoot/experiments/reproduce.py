@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import plots
-from ..problem import SurefootError
+from ..checks import SurefootError, write
+from ..reports import to_html
 from ..simulate import simulate_all
 from ..store import MARK, Store
 from . import paper
@@ -20,7 +21,7 @@ from .cells import Cell, Ran
 from .claims import claims
 from .cost import costs
 from .paper import Plan
-from .report import html
+from .report import parts
 
 
 def reproduce(plan: Plan, out: Path, workers: int = 1, force: bool = False, cluster: str | None = None) -> Path:
@@ -83,7 +84,7 @@ def _write(plan: Plan, runs: dict[Cell, Ran], out: Path) -> Path:
     facts = {"command": command(plan), "plan": asdict(plan), "claims": [asdict(claim) for claim in judged]}
     (out / MARK).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     report = out / "report.html"
-    report.write_text(html(plan, runs, judged, tables, out, command(plan)), encoding="utf-8")
+    write(report, to_html(list(parts(plan, runs, judged, tables, out, command(plan)))))
     return report
 
 

@@ -19,10 +19,9 @@ from ..decisions import TURNS, turns, until_given, what_next
 from ..designs.base import ENDINGS, RUNNING, STANDINGS, Outcome, expected_squares, repeat, take
 from ..problem import Problem, SurefootError
 from ..scenario import Scenario
-from .checker import Given
+from .checker import READINGS, Given
 from .fold import View
 
-READ = "effect", "harm"
 FEW = 6  # of so few yes-or-no readings every number is looked at
 
 
@@ -86,7 +85,7 @@ def _table(
                 "n": n,
                 "harm": h,
                 "effect": e,
-                **{f"{key}s": round(x * n) for key, x, yes in zip(READ, (e, h), binary, strict=True) if yes},
+                **{f"{key}s": round(x * n) for key, x, yes in zip(READINGS, (e, h), binary, strict=True) if yes},
                 "standing": STANDINGS[int(after.standing[k, arm])],
                 "safe": problem.arms[arm].said(float(after.safe[k, arm])),
                 "next": {"dose": problem.arms[arm].said(float(asked.dose[k, arm])), "n": int(asked.n[k, arm])}
@@ -119,7 +118,7 @@ def merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         arm: sorted({r["harms"] for r in rows if r["arm"] == arm and "harms" in r}) for arm in {r["arm"] for r in rows}
     }
     for r in rows:
-        of = tuple(f" of {r['n']:,}" if f"{key}s" in r else "" for key in READ)
+        of = tuple(f" of {r['n']:,}" if f"{key}s" in r else "" for key in READINGS)
         effects.setdefault((r.get("harms", r["harm"]), of, _then(r)), []).append(f"{r.get('effects', r['effect']):.6g}")
     for (harm, of, then), came in effects.items():
         harms.setdefault((", ".join(came), of, then), []).append(harm)
@@ -281,7 +280,7 @@ def _tip(view: View, given: Given, arm: int, count: int) -> dict[str, Any]:
         return theorem.refusal(arm, following.dose[arm]) is None
 
     row: dict[str, Any] = {"cohort": given.number, "arm": names[arm], "dropped": count, "read": seen}
-    for r, reading in enumerate(("effect", "harm")):
+    for r, reading in enumerate(READINGS):
         noise = problem.noises[r]
         others = float(means[0, arm, r])
         far = noise.worst or (others - 50 * noise.scale, others + 50 * noise.scale)

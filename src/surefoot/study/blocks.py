@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from ..problem import Noise, SurefootError, number
+from .checker import READINGS
 
-COLUMNS = ("n", *(f"{key}_{what}" for what in ("squares", "mean", "sd") for key in ("effect", "harm")))
+COLUMNS = ("n", *(f"{key}_{what}" for what in ("squares", "mean", "sd") for key in READINGS))
 
 
 def block_in(noises: tuple[Noise, Noise], data: Mapping[str, Any], n: Any, squares: bool) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def block_in(noises: tuple[Noise, Noise], data: Mapping[str, Any], n: Any, squar
         n = found["n"] = _whole(given.get("n", n))
     elif given:
         raise SurefootError("n is missing: of how many subjects are these the sums?")
-    for key, noise in zip(("effect", "harm"), noises, strict=True):
+    for key, noise in zip(READINGS, noises, strict=True):
         mine = {name[len(key) + 1 :]: x for name, x in given.items() if name.startswith(f"{key}_")}
         if key in given and "mean" in mine:
             raise SurefootError(f"{key}: a sum or a mean, not both; got {given[key]!r} and {mine['mean']!r}")

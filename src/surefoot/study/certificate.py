@@ -17,11 +17,10 @@ from ..designs.base import STANDINGS, STOPPED
 from ..designs.recommend import interval
 from ..problem import Problem
 from .ahead import tipping
-from .checker import MANY
+from .checker import MANY, READINGS
 from .fold import View
 from .page import g, page
-from .published import plain
-from .status import named
+from .status import named, sums
 from .watch import Watches, looking
 
 FORMAT = 1
@@ -87,7 +86,7 @@ def _content(view: View) -> dict[str, Any]:
         "created": view.created.at,
         "head": {"seq": view.seq, "hash": view.hash},
         "asked": _estimand(p),
-        "problem": plain(p),
+        "problem": p.to_dict(),
         "design": {"name": view.design.name, "options": view.setup["options"], "theorem": view.setup["theorem"]},
         "concluded": {
             "standing": view.standing,
@@ -102,7 +101,7 @@ def _content(view: View) -> dict[str, Any]:
         "not_covered": _not_covered(view),
         "assumptions": _assumptions(view),
         "pulls": given,
-        "exposure": _exposure(view),
+        "exposure": _exposure(view, given),
         "cohorts": [
             {"cohort": c.number, "opened": c.at, "event": c.seq, "n": c.n}
             | {
@@ -111,7 +110,7 @@ def _content(view: View) -> dict[str, Any]:
             }
             for c in view.cohorts
         ],
-        "deviations": _deviations(view),
+        "deviations": _deviations(view, given),
         "corrections": _notes(view, "corrected"),
         "voids": {"count_as": view.setup["voids"], "subjects": _notes(view, "voided"), "tipping_points": tipping(view)},
         "pauses": _notes(view, "paused", "resumed", "stopped", "closed"),
@@ -204,7 +203,7 @@ def _not_covered(view: View) -> list[str]:
 
 def _assumptions(view: View) -> list[str]:
     p = view.problem
-    noise = [f"{k} {n.assumption()}" for k, n in zip(("effect", "harm"), p.noises, strict=True)]
+    noise = [f"{k} {n.assumption()}" for k, n in zip(READINGS, p.noises, strict=True)]
     found = [
         "The start dose of every arm is safe: " + ", ".join(f"{a.name} {a.said(a.start)}" for a in p.arms) + ".",
         {
@@ -244,15 +243,8 @@ def _pulls(view: View) -> list[dict[str, Any]]:
     """What was read at every dose, with 95% intervals of that dose alone, and whether it seems to be safe."""
     from scipy.optimize import isotonic_regression  # as long to import as all the rest
 
-    sums: dict[tuple[int, float], list[float]] = {}
-    for given in view.cohorts:
-        for at, came in sorted(view.came(given).items()):
-            into = sums.setdefault(at, [0, 0.0, 0.0])
-            for k in range(3):
-                into[k] += came[k]
     p, found = view.problem, list[dict[str, Any]]()
-    for i, arm in enumerate(p.arms):
-        rows = [(dose, *came) for (k, dose), came in sorted(sums.items()) if k == i]
+    for i, (arm, rows) in enumerate(zip(p.arms, sums(view), strict=True)):
         if not rows:
             continue
         dose, n, *totals = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
@@ -261,7 +253,7 @@ def _pulls(view: View) -> list[dict[str, Any]]:
         declared = (dose <= arm.start) & (view.state.standing[0, i] != STOPPED)
         for k, x in enumerate(dose):
             row = {"arm": arm.name, "dose": arm.said(float(x)), "pulls": int(n[k])}
-            for key, total, (low, high) in zip(("effect", "harm"), totals, ends, strict=True):
+            for key, total, (low, high) in zip(READINGS, totals, ends, strict=True):
                 row |= {f"mean_{key}": total[k] / n[k]}
                 row |= {f"{key}_interval": None if p.squares else [float(low[k]), float(high[k])]}
             found.append(row | {"seems": "declared safe" if declared[k] else _seems(p, harms[k])})
@@ -281,10 +273,10 @@ def _seems(p: Problem, harm: float) -> str:
     return "above limit + slack" if harm > p.ceiling else "above the limit" if harm > p.limit else "within the limit"
 
 
-def _exposure(view: View) -> dict[str, int]:
+def _exposure(view: View, rows: list[dict[str, Any]]) -> dict[str, int]:
     """How many subjects got doses whose mean harm seems to be above the limit, and above limit + slack: estimates that
     never fall with the dose, no more is known; and above the largest that can still be safe (shown, at 1 - delta)."""
-    rows, p = _pulls(view), view.problem
+    p = view.problem
     last = {arm.name: float(view.state.unsafe[0, i]) for i, arm in enumerate(p.arms)}
     place = {arm.name: arm.place for arm in p.arms}
     shown = [row for row in rows if float(place[row["arm"]](row["dose"])) > last[row["arm"]]]
@@ -298,12 +290,12 @@ SEEMS = {
 }
 
 
-def _deviations(view: View) -> list[dict[str, Any]]:
+def _deviations(view: View, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Doses assigned that the evidence from before, as it is now known, does not certify; and all doses given that are
     not the ones assigned."""
     found = []
     corrected = any(e.kind in ("corrected", "closed") for e in view.notes)
-    beyond = sum(row["pulls"] for row in _pulls(view)) > view.problem.budget
+    beyond = sum(row["pulls"] for row in rows) > view.problem.budget
     for given, theorem in view.replay():
         for arm, n in enumerate(given.n if corrected else ()):
             if n and (no := theorem.refusal(arm, given.dose[arm])):

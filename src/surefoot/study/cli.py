@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..checks import write
 from ..designs import make, options_of
 from ..problem import Problem, SurefootError
 from . import Study, cli_look
@@ -37,7 +38,6 @@ from .terminal import (
     say,
     say_standing,
     which,
-    write,
     writes,
 )
 from .text import table as rows_of

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ..checks import between, percent
+from ..checks import between, percent, write
 from ..problem import SurefootError
 from ..scenario import Scenario, load_all
 from .ahead import merged, same_arms
 from .journal import Journal
-from .status import named
+from .status import content
 from .terminal import (
     Db,
     Json,
@@ -29,9 +29,7 @@ from .terminal import (
     read_json,
     say,
     say_standing,
-    text_of,
     which,
-    write,
 )
 from .text import shown
 
@@ -169,8 +167,8 @@ def log(
     with suppress(SurefootError):  # a journal that does not hold is shown as it stands
         view = it.view
     for e in events:
-        content = "" if e.kind == "created" else _brief(named(view, e) if view else e.data)
-        said = [f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}", content, e.reason, f"hash {e.hash[:8]}"]
+        head = f"{e.seq}  {e.at[:19].replace('T', ' ')}  {e.actor}  {e.kind}"
+        said = [head, content(view, e), e.reason, f"hash {e.hash[:8]}"]
         paragraph("; ".join(shown(x) for x in said if x), "    ")
 
 
@@ -187,7 +185,7 @@ def verify(
     where what a certificate concluded was withdrawn since; 0 where it was superseded alone, by more readings say."""
     it = opened(db, study)
     note = read_json(checkpoint) if checkpoint else None
-    report = it.verify(head, text_of(certificate) if certificate else None, note, key or ())
+    report = it.verify(head, certificate, note, key or ())
     if as_json:
         print_json(report)
     else:
@@ -228,9 +226,3 @@ def list_(db: Db = None, as_json: Json = False) -> None:
     else:
         for name in names or ["none"]:
             say(name)
-
-
-def _brief(data: dict[str, Any], most: int = 200) -> str:
-    """A payload in words, cut between two of them where it is long."""
-    text = ", ".join(f"{k} {x if isinstance(x, str) else json.dumps(x, ensure_ascii=False)}" for k, x in data.items())
-    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."

@@ -1,4 +1,4 @@
-"""Simulated subjects for a real study, and the story of it in the terminal."""
+"""Simulated subjects for a real study."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 
-from ..checks import between
-from ..demo import MOST_ROUNDS
 from ..designs import Design
 from ..problem import Problem, SurefootError
 from ..scenario import Scenario
-from ..tables import Fit
 from .journal import Journal
 from .status import Assignment
-from .story import story_data
 from .study import Study
 
 NAME = "demo"  # of the study and of who runs it: by these it is known as one
@@ -75,31 +69,3 @@ def play(path: Path, problem: Problem, scenario: Scenario, design: Design, seed:
     while asked := study.ask():
         study.tell_many(simulated(problem, scenario, asked, seed))
     return study
-
-
-def tell(console: Console, study: Study, scenario: Scenario) -> None:
-    """Cohort by cohort: how many subjects at which dose, and what was known of each arm after it."""
-    view = study.view
-    p, truth, arms = view.problem, scenario.truth(view.problem), story_data(view)
-    rows = []
-    shown = set(np.linspace(0, len(view.cohorts) - 1, MOST_ROUNDS).astype(int).tolist())
-    for k, given in enumerate(view.cohorts):
-        if k not in shown and not any(arm.out and arm.out[0] == arm.pulls[k] for arm in arms):
-            continue
-        cells = []
-        for i, arm in enumerate(arms):
-            if not given.n[i]:
-                cells.append("rests" if arm.out is None or arm.pulls[k] < arm.out[0] else "out")
-                continue
-            low, high = arm.lower[k], arm.upper[k]
-            text = f"{given.n[i]:,} at {study.view.problem.arms[i].label(given.dose[i])}"
-            text += f"\n{between(low, high, '.2f')}" if np.isfinite(low) else ""
-            cells.append(text + ("  [red]out[/]" if arm.out and arm.out[0] == arm.pulls[k] else ""))
-        row = [str(given.number), f"{arms[0].pulls[k]:,}", *cells]
-        rows.append(dict(zip(["cohort", "subjects", *map(escape, p.names)], row, strict=True)))
-    console.print(Fit(rows, f"One study, {view.design.name}"))
-    verdict = study.verdict()
-    console.print(f"[bold]Verdict: {verdict.endings()[0]}[/] after {view.subjects:,} subjects.")
-    for i, name in enumerate(p.names):
-        known = f"[dim](in truth {truth.value[i]:.3g} at dose {truth.dose[i]:.3g})[/]"
-        console.print(f"  {escape(name)}: {escape(verdict.reason(i))} {known}")

@@ -9,9 +9,10 @@ from typing import Any
 
 from ..checks import between, percent
 from ..problem import Problem
+from .checker import READINGS
 from .status import OWN
 
-READ, MOST, FEW = ("effect", "harm"), Problem.budget, 12  # rows that have room for their intervals
+MOST, FEW = Problem.budget, 12  # rows that have room for their intervals
 STANDING = {
     "active": "still in",
     "beaten": "out: another is better",
@@ -61,8 +62,8 @@ def page(c: Mapping[str, Any]) -> str:
         ],
         mark=[a["standing"] == "winner" for a in c["arms"]],
     )  # fmt: skip
-    binary = [c["problem"]["noise"].get(k, c["problem"]["noise"]).get("kind") == "bernoulli" for k in READ]
-    heads = [k if yes else f"mean {k}" for k, yes in zip(READ, binary, strict=True)]
+    binary = [c["problem"]["noise"].get(k, c["problem"]["noise"]).get("kind") == "bernoulli" for k in READINGS]
+    heads = [k if yes else f"mean {k}" for k, yes in zip(READINGS, binary, strict=True)]
     doses = _by_dose(c["pulls"], binary)
     half = (len(doses) + 1) // 2 if len(doses) > FEW else len(doses)
     pulls = "".join(
@@ -144,7 +145,7 @@ def _by_dose(pulls: list[dict[str, Any]], binary: list[bool], most: int = 24) ->
             part = own[k * len(own) // min(each, len(own)) : (k + 1) * len(own) // min(each, len(own))]
             n = sum(row["pulls"] for row in part)
             dose, read = g(part[0]["dose"]) + (f" to {g(part[-1]['dose'])}" if len(part) > 1 else ""), list[str]()
-            for key, yes in zip(READ, binary, strict=True):
+            for key, yes in zip(READINGS, binary, strict=True):
                 total, ends = sum(row["pulls"] * row[f"mean_{key}"] for row in part), part[0][f"{key}_interval"]
                 more = [percent(total / n)] * yes
                 more += [between(ends[0], ends[1], ".2g")] * bool(ends and len(pulls) <= FEW)
@@ -186,12 +187,12 @@ def _change(n: Mapping[str, Any]) -> str:
     def said(x: Any) -> str:
         return x if isinstance(x, str) else f"{x:.12g}"
 
-    return ", ".join(f"{k} {said(n['was'][k])} to {said(n[k])}" for k in ("dose", "n", *READ) if k in n)
+    return ", ".join(f"{k} {said(n['was'][k])} to {said(n[k])}" for k in ("dose", "n", *READINGS) if k in n)
 
 
 def _tip(t: Mapping[str, Any]) -> str:
     said = []
-    for reading in ("effect", "harm"):
+    for reading in READINGS:
         r = t[reading]
         sides = [f"{side} {r[side]:.4g}" for side in ("below", "above") if r[side] is not None]
         said.append(f"{reading} {' or '.join(sides) or 'at no value'} (the others {r['others']:.4g})")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
-import math
 import platform
 import secrets
 from collections.abc import Mapping, Sequence
@@ -139,13 +138,6 @@ def live(shape: str) -> list[str]:
     return [name for name, kind in DESIGNS.items() if kind.shape == shape and checked(theorem_of(make(name)))]
 
 
-def plain(problem: Problem) -> dict[str, Any]:
-    """The problem for JSON, which has no infinity: an arm without a largest dose has no `max`."""
-    data = problem.to_dict()
-    data["arms"] = [{k: v for k, v in arm.items() if v != math.inf} for arm in data["arms"]]
-    return data
-
-
 def setup(
     problem: Problem, design: Design, seed: Any, watch: dict[str, Any], lift: Any, plausible: Any, blocks: bool,
     pipeline: Any,
@@ -179,13 +171,13 @@ def setup(
             f"for a live study of this shape use {' or '.join(live(problem.shape))}"
         )
     try:
-        THEOREMS[theorem_of(design)](plain(problem), design.options)
+        THEOREMS[theorem_of(design)](problem.to_dict(), design.options)
     except Broken as error:
         raise SurefootError(f"{design.name} cannot run this problem live: {error}") from None
     effect, harm = (noise.worst for noise in problem.noises)
     worst = [effect[0], harm[1]] if effect and harm and not blocks else None
     return {
-        "problem": plain(problem),
+        "problem": problem.to_dict(),
         "design": design.name,
         "options": design.options,
         "theorem": {"name": theorem_of(design), "digest": digest_of(design)},

@@ -34,20 +34,17 @@ def rehearse(url: str | Path, name: str, command: str, *, actor: str, **argument
     known = study.certificate().content["deviations"]
     told = getattr(study, command)(**arguments)
     after = status(study._view, None)
-    notes = [e for e in study._view.notes if e.seq > seq]
     return {
         "seq": seq,
         "told": told if isinstance(told, int) else None,
         "standing": [before["standing"], after["standing"]],
         "reasons": after["reasons"],
         "winner": [before["winner"], after["winner"]],
-        "ending": [before["ending"], after["ending"]],
         "cohort": [before["cohort"], after["cohort"]],
         "arms": [
             {"arm": a["arm"]} | {k: [a[k], b[k]] for k in ("standing", "safe", "certified", "lower", "upper", "dose")}
             for a, b in zip(before["arms"], after["arms"], strict=True)
         ],
-        "events": [{"kind": e.kind, "reason": e.reason} for e in notes],
         "deviations": [d for d in Certificate.of(study._view).content["deviations"] if d not in known],
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..problem import SurefootError, number
 from .blocks import COLUMNS, block_in
-from .checker import MANY
+from .checker import MANY, READINGS
 from .fold import View
 from .text import skeleton
 
@@ -206,7 +206,7 @@ def resumed(view: View, voids: Any, who: str, actors: set[str]) -> dict[str, Any
         raise SurefootError("nobody has dropped out since the last decision: leave out what a void counts as")
     if not isinstance(voids, Mapping) or set(voids) != {"effect", "harm"}:
         raise SurefootError(f"voids must give an effect and a harm; got {voids!r}")
-    return {"voids": {key: reading(view, key, voids[key]) for key in ("effect", "harm")}}
+    return {"voids": {key: reading(view, key, voids[key]) for key in READINGS}}
 
 
 def returned(view: View, ids: list[Any]) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def readings_in(view: View, subject: int, data: Mapping[str, Any]) -> dict[str, 
     told = view.reading(subject)
     try:
         found = block_in(view.problem.noises, data, told.get("n"), view.squares)
-        stale = [key for key in ("effect", "harm") if f"{key}_spread" in told and key not in found]
+        stale = [key for key in READINGS if f"{key}_spread" in told and key not in found]
         if stale and found.get("n", told["n"]) != told["n"]:
             raise SurefootError(f"n alone leaves {' and '.join(stale)} as of {told['n']}: tell all of it anew")
         return found | dose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import chain
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..designs.base import STANDINGS
 from ..problem import SurefootError
-from .checker import Event, Given
+from .checker import READINGS, Event, Given
 from .fold import View
 
 RATES = 8  # rows of an arm; neighbouring doses go together where more were given
@@ -100,7 +101,7 @@ def _why(view: View, given: Given, arm: int) -> str:
 def held(view: View) -> dict[str, list[int]]:
     """By site: the subjects that are reserved for it and have no reading yet."""
     found: dict[str, list[int]] = {}
-    for subject in sorted(_waiting(view) & view.reserved.keys()):
+    for subject in sorted(waiting(view) & view.reserved.keys()):
         found.setdefault(view.reserved[subject], []).append(subject)
     return found
 
@@ -112,7 +113,7 @@ def idle(view: View, site: str | None = None, most: int = 5) -> str:
     if site and (free := len(assignments(view))):
         return f"nothing that is reserved for {site} is open; {free:,} are free"
     of = {s: f" ({view.reserved[s]})" for s in view.reserved}
-    waits, due = sorted(_waiting(view)), [a.subject for a in awaiting(view)]
+    waits, due = sorted(waiting(view)), [a.subject for a in awaiting(view)]
     if not waits:
         of, waits = {s: f"{said}, whose effect is due" for s, said in (dict.fromkeys(due, "") | of).items()}, due
     said = ", ".join(view.identify(s) + of.get(s, "") for s in waits[:most])
@@ -174,7 +175,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         "cohort": len(view.cohorts),
         "readings": sum(arm["pulls"] for arm in arms),
         "budget": view.problem.most,
-        "open": len(assignments(view)) + len(view.reserved.keys() & _waiting(view)),
+        "open": len(assignments(view)) + len(view.reserved.keys() & waiting(view)),
         "reserved": {site: len(own) for site, own in held(view).items()},
         "awaiting": len(awaiting(view)),
         "recommendation": view.design.recommendation(view.state).words(view.problem),
@@ -184,16 +185,20 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
     }
 
 
-def doses(view: View) -> list[list[dict[str, Any]]]:
-    """By arm: every dose given, in rising order, with its number of readings and their means."""
-    sums: list[dict[float, tuple[Any, ...]]] = [{} for _ in view.problem.arms]
+def sums(view: View) -> list[list[tuple[float, float, float, float]]]:
+    """By arm: every dose given, in rising order, with its number of readings and the sums of effects and of harms."""
+    found: list[dict[float, tuple[float, float, float]]] = [{} for _ in view.problem.arms]
     for given in view.cohorts:
         for (arm, dose), came in view.came(given).items():
-            was = sums[arm].get(dose, (0, 0.0, 0.0))
-            sums[arm][dose] = tuple(map(sum, zip(was, came[:3], strict=True)))
+            n, effect, harm = found[arm].get(dose, (0, 0.0, 0.0))
+            found[arm][dose] = n + came[0], effect + came[1], harm + came[2]
+    return [[(dose, *came) for dose, came in sorted(by.items()) if came[0]] for by in found]
+
+
+def doses(view: View) -> list[list[dict[str, Any]]]:
+    """The same with means."""
     return [
-        [{"dose": a, "n": int(n), "effect": e / n, "harm": h / n} for a, (n, e, h) in sorted(by.items()) if n]
-        for by in sums
+        [{"dose": dose, "n": int(n), "effect": e / n, "harm": h / n} for dose, n, e, h in rows] for rows in sums(view)
     ]
 
 
@@ -213,7 +218,7 @@ def grouped(rows: list[dict[str, Any]], most: int = RATES) -> list[dict[str, Any
 def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """What was read at each dose of an arm, a level by its name: how many, and their means; of yes or no, how often
     yes; whether its harm is over the limit, as read."""
-    binary = [key for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True) if noise.binary]
+    binary = [key for key, noise in zip(READINGS, view.problem.noises, strict=True) if noise.binary]
     return [
         {"arm": it.name, "from": it.said(row["from"]), "to": it.said(row["to"])}
         | {key: row[key] for key in ("n", "effect", "harm")}
@@ -224,7 +229,8 @@ def rates(view: View, by: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     ]
 
 
-def _waiting(view: View) -> set[int]:
+def waiting(view: View) -> set[int]:
+    """The subjects (or blocks) of the open cohort of whom nothing was told yet, and who did not drop out."""
     given = view.open
     return {s for s, _ in given.subjects() if view.harm[s] != view.harm[s] and s not in view.gone} if given else set()
 
@@ -263,7 +269,17 @@ def named(view: View, event: Event) -> dict[str, Any]:
         it = arms[view.find(data["id"]).arm(data["id"])]
         for part in (data, data.get("was", {})):
             part |= {"dose": it.said(part["dose"])} if "dose" in part else {}
-            for key, noise in zip(("effect", "harm"), view.problem.noises, strict=True):
+            for key, noise in zip(READINGS, view.problem.noises, strict=True):
                 part.pop(f"{key}_spread" if noise.binary else "", None)
         data["id"] = view.identify(data["id"])
     return data
+
+
+def content(view: View | None, event: Event, most: int = 200) -> str:
+    """A payload in words, cut between two of them where it is long; as it stands where the journal does not hold."""
+    data = named(view, event) if view else event.data
+    if event.kind == "created":
+        problem = data["problem"]
+        data = {"design": data["design"], "arms": len(problem["arms"]), "limit": problem["limit"]}
+    text = ", ".join(f"{k} {x if isinstance(x, str) else json.dumps(x, ensure_ascii=False)}" for k, x in data.items())
+    return text if len(text) <= most else text[:most].rpartition(" ")[0] + " ..."

@@ -24,7 +24,7 @@ from .journal import Journal, copied
 from .live import Brought, Live, Unsound, no_collecting, who_is
 from .published import default, digest_of, setup, versions
 from .status import Assignment, assignments, awaiting, check_running, readings, status
-from .text import content_of, distinct, reason, skeleton, table
+from .text import content_of, distinct, reason, table
 from .text import file as named
 from .verify import check
 from .watch import DIGEST
@@ -430,6 +430,3 @@ def _list(ids: Any) -> list[str]:
     if isinstance(ids, str) or not isinstance(ids, Sequence):
         raise SurefootError(f"ids must be a list of ids; got {ids!r}")
     return list(ids)
-
-
-__all__ = ["Study", "check", "skeleton"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import os
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from .blocks import COLUMNS
 from .checker import DECODE
 from .journal import UNKNOWN
 from .status import to_do
-from .text import shown
+from .text import content_of, shown
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -163,27 +162,9 @@ def say_standing(view: Any) -> None:
         say(view.stopped.reason, "stopped:")
 
 
-def write(path: Path, text: str) -> None:
-    """All of it or nothing: a file that is there already is replaced in one step."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise SurefootError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise SurefootError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        data = DECODE(text_of(path))  # a name that stands twice is refused
+        data = DECODE(content_of(path))  # a name that stands twice is refused
     except (ValueError, RecursionError) as error:
         if isinstance(error, SurefootError):
             raise

@@ -81,6 +81,12 @@ def impossible(problem: Problem) -> list[str]:
     return found
 
 
+def remarks(problem: Problem) -> list[str]:
+    """All of it in sentences."""
+    kinds = ("cannot be resolved", impossible), ("may never end", doubts), ("is dear", dear)
+    return [f"This {what}: {line}." for what, find in kinds for line in find(problem)]
+
+
 def refuse(problem: Problem) -> None:
     """An error where no study of this problem can find the best arm."""
     if reasons := impossible(problem):

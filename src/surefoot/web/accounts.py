@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -82,14 +83,8 @@ def _access(ask: Ask, status: int = 200, **more: Any) -> Response:
     show = {"wrong": "", "link": "", "secret": "", "before": None} | more
     log = access.history(show["before"])
     return ask.site.render(
-        ask, "access.html", status, users=access.users(), tokens=access.tokens(), log=log, now=_now(), **show
+        ask, "access.html", status, users=access.users(), tokens=access.tokens(), log=log, now=time.time(), **show
     )
-
-
-def _now() -> float:
-    import time
-
-    return time.time()
 
 
 @router.post("/access/user")

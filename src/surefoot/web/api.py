@@ -16,6 +16,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from ..checks import path_of
 from ..designs import make
 from ..problem import Problem
 from ..study import Study
@@ -23,7 +24,6 @@ from ..study.blocks import COLUMNS
 from . import gate
 from .access import ENTRY
 from .gate import ANY, CHANGE, ENTER, READ, Ask, Count, Denied, identify, needs
-from .hub import path_of
 from .lab_work import few_enough
 from .pages import etag, made, not_changed
 from .work import plain

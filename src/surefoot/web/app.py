@@ -21,17 +21,16 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .. import __version__
-from ..checks import SurefootError, percent
+from ..checks import SurefootError, path_of, percent
 from . import charts
 from .access import ADMIN, ROLES, Access, Refused, Who
 from .gate import CHANGE, ENTER, READ, Ask, Denied, Elsewhere, Guard, Needs, Safety, fresh_key
-from .hub import Hub, Watchers, path_of
+from .hub import Hub, Watchers
 from .jobs import Jobs
 
 HERE = Path(__file__).parent
@@ -105,7 +104,6 @@ def _environment() -> jinja2.Environment:
         "percent": percent,
         "when": when,
         "part": path_of,
-        "words": lambda x: Markup.escape(x),
     }
     pages.globals |= {"charts": charts, "ROLES": ROLES}
     return pages
@@ -207,14 +205,6 @@ def table(app: FastAPI) -> list[tuple[str, str, tuple[str, ...]]]:
                     roles = one.call.roles
             rows += [(method, route.path, roles) for method in sorted(set(route.methods or ()) - {"HEAD"})]
     return sorted(rows, key=lambda row: (row[1], row[0]))
-
-
-def table_markdown(app: FastAPI) -> str:
-    lines = [f"| | | {' | '.join(('nobody', *ROLES))} |", "|" + "---|" * (3 + len(ROLES))]
-    for method, path, roles in table(app):
-        cells = ["yes" if not roles else ""] + ["yes" if not roles or role in roles else "" for role in ROLES]
-        lines.append(f"| {method} | `{path}` | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
 
 
 class Patient(H11Protocol):

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-import weakref
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from ..designs.base import STANDINGS
-from ..problem import Problem
+from ..problem import Arm, Problem
 from ..study.certificate import _words as conclusion
 from ..study.fold import View
 from ..study.page import STANDING
 from ..study.published import absent
-from ..study.status import awaiting, doses, grouped, rates, to_do
+from ..study.status import awaiting, doses, grouped, status, waiting
+from ..study.story import story_data
+from .charts import HUGE, POINTS
 
 SHOWN = 12  # arms in pictures
-HUGE = 1e90  # stands for no bound in the designs
-POINTS = 48  # of a line over time
 
 
 def summary(view: View) -> dict[str, Any]:
@@ -30,7 +27,6 @@ def summary(view: View) -> dict[str, Any]:
         "study": view.name,
         "standing": view.standing,
         "sentence": sentence(view),
-        "shape": view.problem.shape,
         "arms": len(view.problem.arms),
         "in": int((standing == 0).sum()),
         "subjects": sum(row["n"] for rows in doses(view) for row in rows),
@@ -61,16 +57,7 @@ def count(n: int, what: str) -> str:
 
 def still_open(view: View) -> int:
     """Assignments that have no reading yet, whoever they are reserved for."""
-    given = view.open
-    if given is None or view.standing not in ("running", "paused"):
-        return 0
-    return sum(no_reading(view, s) for s, _ in given.subjects())
-
-
-def no_reading(view: View, subject: int) -> bool:
-    """Nothing was told of a subject (or block) yet, and nobody said that they dropped out."""
-    harm = view.harm[subject]
-    return harm != harm and subject not in view.gone
+    return len(waiting(view)) if view.standing in ("running", "paused") else 0
 
 
 def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -91,14 +78,13 @@ def harm_at(problem: Problem, arm: int, safe: float, rows: list[dict[str, Any]])
 def board(view: View) -> dict[str, Any]:
     """Everything on the page of the meeting but what looks ahead."""
     p, verdict, given = view.problem, view.design.verdict(view.state), view.open
-    at = doses(view)
-    by = [sum(row["n"] for row in rows) for rows in at]
+    at, told, found = doses(view), story_data(view, POINTS), status(view, view.trouble or absent(view.design))
     winner = view.concluded["winner"] if view.concluded else None
-    waits = Counter(a for s, a in given.subjects() if no_reading(view, s)) if given else Counter[int]()
+    open_ = waiting(view)
+    waits = Counter(a for s, a in given.subjects() if s in open_) if given else Counter[int]()
     arms = []
-    for i, it in enumerate(p.arms):
-        standing = "winner" if i == winner else STANDINGS[int(verdict.standing[0, i])]
-        low, high = float(verdict.lower[0, i]), float(verdict.upper[0, i])
+    for i, (it, row) in enumerate(zip(p.arms, found["arms"], strict=True)):
+        standing = "winner" if i == winner else row["standing"]
         safe = float(verdict.safe[0, i])
         arms.append(
             {
@@ -110,36 +96,23 @@ def board(view: View) -> dict[str, Any]:
                 "tried": said(it, at[i][-1]["dose"]) if at[i] and at[i][-1]["dose"] > safe else None,
                 "safe": safe,
                 "harm": harm_at(p, i, safe, at[i]),
-                "lower": low if math.isfinite(low) else None,
-                "upper": high if math.isfinite(high) else None,
-                "readings": by[i],
-                "why": so_far(verdict, i) if standing == "active" else verdict.reason(i).partition(": ")[2],
+                "lower": row["lower"],
+                "upper": row["upper"],
+                "readings": row["pulls"],
+                "why": so_far(verdict, i) if standing == "active" else row["why"].partition(": ")[2],
                 "points": grouped(at[i]),
                 "max": it.largest if math.isfinite(it.largest) else None,
                 "labels": [str(x) for x in it.labels] if it.labels else None,
             }
         )
-    return {
-        "study": view.name,
-        "standing": view.standing,
+    return found | {
         "sentence": sentence(view),
-        "to_do": to_do(view),
-        "rates": rates(view, at),
-        "holds": view.trouble is None,
-        "trouble": view.trouble or absent(view.design),
-        "recommendation": brief(view.design.recommendation(view.state).words(p)),
+        "recommendation": brief(found["recommendation"]),
         "limit": p.limit,
         "ceiling": p.ceiling,
         "slack": p.slack,
         "delta": p.delta,
-        "shape": p.shape,
-        "budget": p.most,
-        "design": view.design.name,
-        "theorem": view.setup["theorem"]["name"],
-        "cohort": len(view.cohorts),
-        "readings": sum(by),
         "open": still_open(view),
-        "awaiting": len(awaiting(view)),
         "arms": arms,
         "next": [
             {"arm": it.name, "dose": said(it, given.dose[i]), "n": given.n[i]} | {"open": waits[i]}
@@ -149,9 +122,7 @@ def board(view: View) -> dict[str, Any]:
         if given and view.standing in ("running", "paused")
         else [],
         "alarms": alarms(view),
-        "story": story(view),
-        "seq": view.seq,
-        "hash": view.hash,
+        "story": {i: told[i] for i in shown(view)},
     }
 
 
@@ -169,9 +140,9 @@ def so_far(verdict: Any, arm: int) -> str:
     return (known if math.isfinite(low) else "nothing is known of its value yet") + f"; {it.sure(safe)}{over}"
 
 
-def said(arm: Any, dose: float) -> str:
+def said(arm: Arm, dose: float) -> str:
     """A dose for people, with a minus sign that is one."""
-    return str(arm.label(dose)) if arm.labels else str(arm.label(dose)).replace("-", "\N{MINUS SIGN}")
+    return arm.label(dose) if arm.labels else arm.label(dose).replace("-", "\N{MINUS SIGN}")
 
 
 def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
@@ -181,50 +152,6 @@ def alarms(view: View, most: int = 10) -> list[dict[str, Any]]:
         {"at": e.at, "what": e.reason, "kind": e.kind, "over": any(seq > e.seq for seq in lifted)}
         for e in reversed(found[-most:])
     ]
-
-
-def story(view: View) -> list[dict[str, Any]]:
-    """By arm, at up to POINTS moments: subjects so far, dose given, safe dose, bounds on the value."""
-    closed = [given for given in view.cohorts if given.closed]
-    if not closed:
-        return []
-    upto = np.cumsum([given.size for given in closed])
-    step = 1 << max(math.ceil(math.log2(len(closed) / POINTS)), 0)  # so that most moments are the same next time
-    picked = sorted({*range(0, len(closed), step), len(closed) - 1})
-    states = [view.state if k + 1 == len(view.before) else view.before[k + 1] for k in picked]
-    verdicts = [_verdict(view, s) for s in states]
-    out = []
-    for arm in shown(view):
-        rows: dict[str, list[Any]] = {
-            key: [_n(getattr(v, key)[0, arm]) for v in verdicts] for key in ("lower", "upper", "safe")
-        }
-        rows["subjects"] = [int(upto[k]) for k in picked]
-        gave = [(int(upto[k]), c.dose[arm], c.n[arm]) for k, c in enumerate(closed) if c.n[arm]]
-        rows["allowed"] = [_n(math.nan if (x := closed[k].certified[arm]) is None else x) for k in picked]
-        left = next((int(upto[k]) for k, v in zip(picked, verdicts, strict=True) if int(v.standing[0, arm])), None)
-        out.append(
-            {
-                "arm": view.problem.names[arm],
-                "index": arm,
-                "given": gave[:: max(len(gave) // POINTS, 1)],
-                "out": left,
-                **rows,
-            }
-        )
-    return out
-
-
-_seen: dict[int, tuple[Any, Any]] = {}  # states that are alive -> their verdicts
-
-
-def _verdict(view: View, state: Any) -> Any:
-    """Bounds take a while, and those of the past do not change."""
-    kept = _seen.get(id(state))
-    if kept is None or kept[0]() is not state:
-        if len(_seen) > 20_000:
-            _seen.clear()
-        kept = _seen[id(state)] = weakref.ref(state), view.design.verdict(state)
-    return kept[1]
 
 
 def shown(view: View) -> list[int]:
@@ -250,7 +177,3 @@ def since(view: View, seq: int) -> list[dict[str, Any]]:
         if changes:
             rows.append({"arm": it.name, "changes": changes})
     return rows
-
-
-def _n(x: Any) -> float | None:
-    return float(x) if math.isfinite(x) and abs(x) < HUGE else None

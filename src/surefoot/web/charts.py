@@ -9,6 +9,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ..pictures import ArmStory
+
+HUGE = 1e90  # stands for no bound in the designs
+POINTS = 48  # of a line over time
 COLOURS = 8  # classes c0 to c7 of the style sheet: those of the figures
 
 
@@ -140,9 +144,7 @@ def _span(values: Sequence[float], at_least: Sequence[float] = ()) -> tuple[floa
 
 def dose_picture(board: dict[str, Any]) -> Markup:
     """Mean harm and mean effect by dose, one colour an arm; the limit; the safe dose of each as a tick."""
-    shown = [board["arms"][s["index"]] | {"index": s["index"]} for s in board["story"]] or [
-        a | {"index": i} for i, a in enumerate(board["arms"][:12])
-    ]
+    shown = [board["arms"][i] | {"index": i} for i in board["story"]]
     points = [p for a in shown for p in a["points"]]
     labels = next((a["labels"] for a in shown if a["labels"]), None)
     ends = [a["max"] for a in shown if a["max"] is not None] if labels else []
@@ -150,15 +152,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
     x = _span([p["dose"] for p in points], [*safe, *ends])
     out = []
     for key in ("harm", "effect"):
-        y = _span([p[key] for p in points], [board["limit"], board["ceiling"], 0.0] if key == "harm" else [])
-        axes = Axes((52, 30, 272, 190), x, y)
-        axes.grid(labels, "level" if labels else "dose", f"mean {key} read")
-        if key == "harm":
-            if board["ceiling"] > board["limit"]:
-                axes.line([(x[0], board["ceiling"]), (x[1], board["ceiling"])], "ceiling")
-            axes.line([(x[0], board["limit"]), (x[1], board["limit"])], "limit")
-            _, at = axes.at(0, board["limit"])
-            axes.text(328, at + 3.5, f"limit {number(board['limit'])}", "start", "limit-text")
+        axes = _by_dose(key, x, [p[key] for p in points], labels, board["limit"], board["ceiling"], " read")
         most = max((p["n"] for p in points), default=1)
         for a in shown:
             colour = f"c{a['index'] % COLOURS}"
@@ -168,7 +162,7 @@ def dose_picture(board: dict[str, Any]) -> Markup:
                 words = f"{a['arm']}, dose {number(p['dose'])}: mean {key} {number(p[key])} of {p['n']:,}"
                 axes.dot(p["dose"], p[key], 2.5 + 4 * math.sqrt(p["n"] / most), f"dot {colour}", words)
             if math.isfinite(a["safe"]):
-                x0, y0 = axes.at(a["safe"], y[0])
+                x0, y0 = axes.at(a["safe"], axes.y[0])
                 axes.add(
                     f'<path class="tick-mark {colour}" d="M{n(x0)} {n(y0)}l-4 7h8z">'
                     f"<title>{escape(a['arm'])}: {escape(a['sure'])}</title></path>"
@@ -178,51 +172,72 @@ def dose_picture(board: dict[str, Any]) -> Markup:
     return two_panels(out, f"Mean harm {words}", f"Mean effect {words}")
 
 
+def _by_dose(
+    key: str, x: tuple[float, float], values: Sequence[float], labels: Sequence[str] | None, limit: float,
+    ceiling: float, how: str = "",
+) -> Axes:  # fmt: skip
+    """Axes of one of the two panels; that of harm shows what is allowed."""
+    axes = Axes((52, 30, 272, 190), x, _span(values, [limit, ceiling, 0.0] if key == "harm" else []))
+    axes.grid(labels, "level" if labels else "dose", f"mean {key}{how}")
+    if key == "harm":
+        if ceiling > limit:
+            axes.line([(x[0], ceiling), (x[1], ceiling)], "ceiling")
+        axes.line([(x[0], limit), (x[1], limit)], "limit")
+        axes.text(328, axes.at(0, limit)[1] + 3.5, f"limit {number(limit)}", "start", "limit-text")
+    return axes
+
+
 def two_panels(axes: Sequence[Axes], *words: str) -> Markup:
     """Side by side, or one below the other where there is no room."""
     panels = Markup("").join(svg(372, 258, label, one) for one, label in zip(axes, words, strict=True))
     return Markup('<div class="panels">{}</div>').format(panels)
 
 
-def story_picture(arm: dict[str, Any], ends: dict[str, Any]) -> Markup:
+def story_picture(arm: ArmStory, index: int, labels: Sequence[str] | None, ends: dict[str, Any]) -> Markup:
     """One arm over time: doses given and the safe dose above, bounds on its value below."""
     top = Axes((46, 14, 204, 74), (0, ends["subjects"]), ends["dose"])
     low = Axes((46, 104, 204, 74), (0, ends["subjects"]), ends["value"])
-    top.grid(x_name="" if ends["known"] else "subjects", y_labels=arm["labels"])
+    top.grid(x_name="" if ends["known"] else "subjects", y_labels=labels)
     low.grid(x_name="subjects")
     if ends["known"]:
         top.parts = [p for p in top.parts if 'text-anchor="middle"' not in p]
-    most = max((k for _, _, k in arm["given"]), default=1)
-    colour = f"c{arm['index'] % COLOURS}"
-    for at, dose, k in arm["given"]:
-        top.dot(at, dose, 1.5 + 2.5 * math.sqrt(k / most), f"dot {colour}")
-    if arm["allowed"] != arm["safe"]:
-        top.steps(arm["subjects"], arm["allowed"], "allowed")
-    top.steps(arm["subjects"], arm["safe"], "certified")
-    low.band(arm["subjects"], arm["lower"], arm["upper"], "band")
+    given = [column.tolist() for column in arm.given]
+    most, few = max(given[2], default=1), max(len(given[0]) // POINTS, 1)
+    for at, dose, k in list(zip(*given, strict=True))[::few]:
+        top.dot(at, dose, 1.5 + 2.5 * math.sqrt(k / most), f"dot c{index % COLOURS}")
+    upto, safe, allowed, lower, upper = map(known, (arm.pulls, arm.safe, arm.certified, arm.lower, arm.upper))
+    if allowed != safe:
+        top.steps(upto, allowed, "allowed")
+    top.steps(upto, safe, "certified")
+    low.band(upto, lower, upper, "band")
     drawn = (top, low) if ends["known"] else (top,)
     for axes in drawn:
-        if arm["out"] is not None:
-            axes.line([(arm["out"], axes.y[0]), (arm["out"], axes.y[1])], "gone")
-    words = f"{arm['arm']}: doses given, safe dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
+        if arm.out:
+            axes.line([(arm.out[0], axes.y[0]), (arm.out[0], axes.y[1])], "gone")
+    words = f"{arm.name}: doses given, safe dose and bounds on its value, over {ends['subjects']:,.0f} subjects"
     return svg(256, 212 if ends["known"] else 124, words, *drawn, kind="chart story")
 
 
-def story_pictures(board: dict[str, Any]) -> list[tuple[dict[str, Any], Markup]]:
-    arms = [a | {"labels": board["arms"][a["index"]]["labels"]} for a in board["story"]]
-    if not arms:
+def known(bounds: Any) -> list[Any]:
+    """Numbers, None where there is no bound."""
+    return [x if math.isfinite(x) and abs(x) < HUGE else None for x in bounds.tolist()]
+
+
+def story_pictures(board: dict[str, Any]) -> list[tuple[ArmStory, Markup]]:
+    story: dict[int, ArmStory] = board["story"]
+    arms = list(story.values())
+    if not len(arms[0].pulls):
         return []
-    dose = [d for a in arms for _, d, _ in a["given"]]
-    dose += [x for a in arms for key in ("safe", "allowed") for x in a[key] if x is not None]  # no line leaves its axes
-    late = len(arms[0]["subjects"]) // 2  # the wide bounds of the first cohorts would flatten all that came later
-    value = [v for a in arms for key in ("lower", "upper") for v in a[key][late:] if v is not None]
+    late = len(arms[0].pulls) // 2  # the wide bounds of the first cohorts would flatten all that came later
+    lines = [x for arm in arms for x in (*known(arm.safe), *known(arm.certified))]  # none leaves its axes
+    value = [x for arm in arms for x in (*known(arm.lower[late:]), *known(arm.upper[late:])) if x is not None]
     ends = {
-        "subjects": max(max(a["subjects"]) for a in arms) * 1.04,
-        "dose": _span(dose),
+        "subjects": float(arms[0].pulls[-1]) * 1.04,
+        "dose": _span([*(d for arm in arms for d in arm.given[1].tolist()), *(x for x in lines if x is not None)]),
         "value": _span(value),
         "known": bool(value),
     }
-    return [(a, story_picture(a, ends)) for a in arms]
+    return [(arm, story_picture(arm, i, board["arms"][i]["labels"], ends)) for i, arm in story.items()]
 
 
 def harm_bar(value: float | None, limit: float, ceiling: float) -> Markup:
@@ -272,15 +287,8 @@ def curves(problem: Any, scenario: Any) -> Markup:
         dose = np.minimum(np.arange(len(labels), dtype=float)[:, None], p.largest)
     out = []
     for k, (key, values) in enumerate((("harm", scenario.harms(dose)), ("effect", scenario.effects(dose)))):
-        y = _span(values.ravel().tolist(), [p.limit, p.ceiling, 0.0] if key == "harm" else [])
-        axes = Axes((52, 30, 272, 190), _span(dose.ravel().tolist()), y)
-        axes.grid(labels, "level" if labels else "dose", f"mean {key}")
-        if key == "harm":
-            if p.ceiling > p.limit:
-                axes.line([(axes.x[0], p.ceiling), (axes.x[1], p.ceiling)], "ceiling")
-            axes.line([(axes.x[0], p.limit), (axes.x[1], p.limit)], "limit")
-            _, at = axes.at(0, p.limit)
-            axes.text(328, at + 3.5, f"limit {number(p.limit)}", "start", "limit-text")
+        x = _span(dose.ravel().tolist())
+        axes = _by_dose(key, x, values.ravel().tolist(), labels, p.limit, p.ceiling)
         for i in range(min(len(p.arms), 12)):
             points = list(zip(dose[:, i].tolist(), values[:, i].tolist(), strict=True))
             axes.line(points, f"curve c{i % COLOURS} d{i // COLOURS}")

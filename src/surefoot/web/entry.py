@@ -10,10 +10,12 @@ import csv
 import io
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ..checks import path_of
 from ..problem import SurefootError
 from ..study import Study
 from ..study.blocks import COLUMNS
@@ -22,7 +24,6 @@ from ..study.text import table
 from . import gate
 from .access import ENTRY
 from .gate import CHANGE, ENTER, Ask, Count, Denied, fresh_key, needs
-from .hub import path_of
 from .pages import made
 
 router = APIRouter(include_in_schema=False)
@@ -68,7 +69,6 @@ def _enter(ask: Ask, study: Study, site: str | None, page: int = 1, status: int 
     facts = study.look(
         lambda view: {
             "standing": view.standing,
-            "binary": [noise.binary for noise in view.problem.noises],
             "sites": sorted(set(view.reserved.values())),
             "tag": view.tag,
             "blocks": view.setup.get("blocks"),
@@ -76,14 +76,10 @@ def _enter(ask: Ask, study: Study, site: str | None, page: int = 1, status: int 
     )
     show = {"checked": None, "text": "", "wrong": "", "paste_open": False} | more
     return ask.site.render(
-        ask, "enter.html", status, study=study.name, tab="enter", rows=[_row(a) for a in rows[first : first + ROWS]],
-        due=[_row(a) for a in due[:ROWS]], due_more=max(len(due) - ROWS, 0), desk=site, facts=facts, page=page,
+        ask, "enter.html", status, study=study.name, tab="enter", rows=rows[first : first + ROWS],
+        due=due[:ROWS], due_more=max(len(due) - ROWS, 0), desk=site, facts=facts, page=page,
         more=len(rows) > first + ROWS, blocks=facts["blocks"], trouble=trouble, row_error=None, **show,
     )  # fmt: skip
-
-
-def _row(a: Any) -> dict[str, Any]:
-    return {"id": a.id, "arm": a.arm, "dose": a.dose, "n": a.n}
 
 
 @router.post("/study/{part}/take")
@@ -103,7 +99,7 @@ def take(part: str, ask: Ask = needs(*ENTER)) -> Response:
         return f"{len(found)} reserved for {site}." if found else "No assignment is open at present."
 
     to = f"/study/{path_of(study.name)}/enter"
-    return once(ask, do, to if ask.me.role == ENTRY else f"{to}?site={path_of(site)}")
+    return once(ask, do, to if ask.me.role == ENTRY else f"{to}?site={quote(site, safe='')}")
 
 
 @router.post("/study/{part}/tell")

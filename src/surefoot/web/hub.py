@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from anyio import to_thread
 
@@ -23,12 +22,6 @@ from .gate import Denied
 
 OPEN = 64  # studies held open
 OFTEN = 0.4  # seconds between two looks at a head
-
-
-def path_of(name: str) -> str:
-    """A study's name as a part of an address: no slash, no leading dot."""
-    safe = name.replace("~", "~0").replace("/", "~1").replace("\\", "~3")
-    return quote(("~2" + safe[1:]) if safe.startswith(".") else safe, safe="")
 
 
 def name_of(part: str) -> str:
@@ -61,7 +54,9 @@ class Hub:
         self.kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
 
     def study(self, part: str) -> Study:
-        name = name_of(part)
+        return self.named(name_of(part))
+
+    def named(self, name: str) -> Study:
         with self.lock:
             if name in self.open:
                 self.open.move_to_end(name)

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,6 +164,3 @@ def _spawn() -> subprocess.Popen[str]:
         env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
         start_new_session=True,
     )
-
-
-Say = Callable[[float, str], None]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
 from typing import Any
 
+import tomli_w
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ..checks import path_of
 from ..designs import policies
 from ..noise import KINDS
-from ..plan import STYLE
 from ..problem import SurefootError
+from ..reports import STYLE
 from ..scenario import CURVES
 from ..study import Study
 from ..study.published import default, live
+from ..theory.resolvable import remarks
 from . import charts, lab_work
 from .entry import once
 from .gate import CHANGE, Ask, Denied, needs
-from .hub import path_of
-from .pages import show_job
+from .pages import show_job, styled
 
 router = APIRouter(include_in_schema=False)
 
@@ -31,7 +31,7 @@ def lab_page(ask: Ask = needs(*CHANGE)) -> Response:
 
 
 def _lab(ask: Ask, text: str, status: int = 200, **more: Any) -> Response:
-    show = {"wrong": "", "name": "", "trials": "200", "budgets": "end", "chosen": []} | more
+    show = {"wrong": "", "name": "", "trials": "200", "budgets": "end"} | more
     return ask.site.render(ask, "lab.html", status, **_state(text), **show)
 
 
@@ -43,7 +43,8 @@ def _state(text: str) -> dict[str, Any]:
         data = lab_work.parse(text)
         out["f"] = lab_work.to_fields(data)
         out["problem"], out["scenarios"] = problem, scenarios = lab_work.read(text)
-        out["remarks"] = lab_work.remarks(problem, scenarios)
+        broken = ((one.name, line) for one in scenarios for line in one.violations(problem))
+        out["remarks"] = remarks(problem) + [f"{name}: outside of the assumptions: {line}." for name, line in broken]
         out["designs"], out["default"] = lab_work.fitting(problem.shape), default(problem.shape)
         out["live"] = live(problem.shape) + policies(problem.shape)
         for one in scenarios[:6]:
@@ -79,7 +80,7 @@ def form(ask: Ask = needs(*CHANGE)) -> Response:
         )
     if (gone := f.get("remove", "")).isdecimal() and int(gone) < len(arms):
         del arms[int(gone)]
-    state = _state(lab_work.to_toml(data))
+    state = _state(tomli_w.dumps(data))
     redraw = shape_of(state["f"]) != f.get("drawn") or bool(f.get("add") or f.get("remove"))
     return ask.site.render(ask, "lab_follow.html", **state, redraw_form=redraw, redraw_text=True)
 
@@ -115,13 +116,11 @@ def _budgets(text: str) -> list[int | None]:
 
 @router.get("/lab/report/{id}")
 def report(id: str, ask: Ask = needs(*CHANGE)) -> Response:
-    """The protocol report: a page with a style of its own, which its policy names by its hash."""
+    """The protocol report."""
     job = ask.site.jobs.find(id, ask.me.name)
     if job is None or job.kind != "report" or job.state != "done":
         raise Denied(404, "Not there", "there is no such report, or it is too old")
-    digest = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; frame-ancestors 'none'"
-    return Response(job.result["html"], media_type="text/html", headers={"content-security-policy": policy})
+    return styled(job.result["html"], STYLE)
 
 
 @router.post("/lab/create")

@@ -10,19 +10,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
-from ..characteristics import Characteristics, brief
+from ..characteristics import brief
 from ..designs import DESIGNS, POLICIES, Design, make, policies
 from ..noise import KINDS
-from ..plan import Plan, to_html
+from ..plan import Plan
 from ..problem import Problem, SurefootError
+from ..reports import to_html
 from ..scenario import CURVES, Scenario, load_all
-from ..simulate import simulate as play
-from ..theory.resolvable import dear, doubts, impossible
 
 Say = Callable[[float, str], None]
-MOST = 20_000  # trials of a cell
+MOST, SEED = 20_000, 0  # trials of a cell, and the seed of all of them
 ARMS = 500  # of a study
 TEXT, LINE = 200_000, 5_000  # characters of a problem, and of a line of it
 FIELDS = ("limit", "slack", "delta", "tolerance", "budget")
@@ -88,16 +85,6 @@ def read(text: str) -> tuple[Problem, list[Scenario]]:
             return (Problem.load(file), []) if bare and "scenarios" not in data else load_all(file)
         except SurefootError as error:
             raise SurefootError(str(error).replace(str(file), "the text")) from error
-
-
-def remarks(problem: Problem, scenarios: list[Scenario]) -> list[str]:
-    """What may keep a study from ending, and what the truths do that is outside of the assumptions."""
-    found = [f"This cannot be resolved: {line}." for line in impossible(problem)]
-    found += [f"This may never end: {line}." for line in doubts(problem)]
-    found += [f"This is dear: {line}." for line in dear(problem)]
-    for one in scenarios:
-        found += [f"{one.name}: outside of the assumptions: {line}." for line in one.violations(problem)]
-    return found
 
 
 def fitting(shape: str) -> list[str]:
@@ -206,34 +193,28 @@ def _value(text: str, whole: bool = False) -> Any:
     return int(x) if (whole and math.isfinite(x) and x == int(x)) else x
 
 
-def to_toml(data: Mapping[str, Any]) -> str:
-    return tomli_w.dumps(data)
-
-
 # Jobs
-def characteristics(
-    say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None], seed: int = 0
-) -> Any:
+def characteristics(say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None]) -> Any:
     """One row a scenario, design and budget."""
     problem, scenarios = read(text)
     _check(scenarios, designs, trials)
     cells = [(one, name, most) for one in scenarios for name in designs for most in budgets]
     rows, notes = [], dict[str, None]()
+    plan = Plan(problem, scenarios, (), budgets, trials, SEED)
     for k, (one, name, most) in enumerate(cells):
         say(k / len(cells), f"{one.name}, {name}: {k} of {len(cells)}")
-        capped = problem if most is None else problem.but(budget=most)
-        table = Characteristics(play(capped, one, named(name), trials, seed, progress=False))
+        table = plan.played(one, named(name), most, trials)
         rows.append(brief(table))
         notes |= dict.fromkeys(table.notes)
-    return {"rows": rows, "trials": trials, "seed": seed, "notes": list(notes)}
+    return {"rows": rows, "trials": trials, "seed": SEED, "notes": list(notes)}
 
 
-def report(say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None], seed: int = 0) -> Any:
+def report(say: Say, text: str, designs: list[str], trials: int, budgets: list[int | None]) -> Any:
     problem, scenarios = read(text)
     _check(scenarios, designs, trials)
     say(0.05, "simulating")
-    plan = Plan(problem, scenarios, [named(name) for name in designs], budgets, trials, seed)
-    return {"html": to_html(plan.blocks())}
+    plan = Plan(problem, scenarios, [named(name) for name in designs], budgets, trials, SEED)
+    return {"html": to_html(plan.parts())}
 
 
 def _check(scenarios: list[Scenario], designs: list[str], trials: int) -> None:

@@ -15,13 +15,14 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
 
+from ..checks import path_of
 from ..problem import SurefootError
 from ..study import Study
 from ..study.page import STYLE
+from ..study.status import content
 from . import board, charts
 from .access import ENTRY
 from .gate import ANY, CHANGE, READ, Ask, Count, Denied, identify, needs
-from .hub import path_of
 from .jobs import Job
 
 router = APIRouter(include_in_schema=False)
@@ -51,7 +52,7 @@ def studies(ask: Ask = needs(*ANY), search: str = "", page: Count = 1) -> Respon
     page = min(max(page, 1), max(-(-len(names) // PAGE), 1))
     rows = []
     for name in names[(page - 1) * PAGE : page * PAGE]:
-        study = hub.study(name_part(name))
+        study = hub.named(name)
         try:
             found = hub.worked_out(study, "summary", partial(study.look, board.summary))[1]
         except SurefootError as error:
@@ -62,13 +63,6 @@ def studies(ask: Ask = needs(*ANY), search: str = "", page: Count = 1) -> Respon
     return ask.site.render(
         ask, "studies.html", rows=rows, search=search, page=page, pages=max(-(-len(names) // PAGE), 1), count=len(names)
     )
-
-
-def name_part(name: str) -> str:
-    """As the router gives it: with signs in place of slashes, and not quoted."""
-    from urllib.parse import unquote
-
-    return unquote(path_of(name))
 
 
 def _mine(study: Study, ask: Ask) -> list[Any]:
@@ -218,27 +212,16 @@ def journal(
     study = ask.site.hub.study(part)
     kind = kind if kind in KINDS else ""
     events = ask.site.hub.journal.page(study.name, before, EVENTS + 1, kind or None, words.strip()[:200] or None)
-    rows = [e._asdict() | {"content": content(e)} for e in events[:EVENTS]]
+    try:
+        said = study.look(lambda view: [content(view, e) for e in events[:EVENTS]])
+    except SurefootError:  # a journal that does not hold is shown as it stands
+        said = [content(None, e) for e in events[:EVENTS]]
+    rows = [e._asdict() | {"content": words} for e, words in zip(events, said, strict=False)]
     more = events[EVENTS - 1].seq if len(events) > EVENTS else None
     return ask.site.render(
         ask, "journal.html", study=study.name, events=rows, more=more, kind=kind, words=words, kinds=KINDS,
         before=before, tab="journal", head=ask.site.hub.head(study.name),
     )  # fmt: skip
-
-
-def content(event: Any) -> str:
-    """What an event says, in words; long ones are cut."""
-    data = event.data
-    if event.kind == "created":
-        return f"{data['design']}, {len(data['problem']['arms'])} arms, limit {data['problem']['limit']:g}"
-    if event.kind == "opened":
-        return f"{board.count(sum(data['n']), 'assignment')} to {board.count(sum(1 for n in data['n'] if n), 'arm')}"
-    said = []
-    for key, x in data.items():
-        if key not in ("versions", "digest", "out", "after", "by"):
-            said.append(f"{key} {x:.6g}" if isinstance(x, float) else f"{key} {json.dumps(x, ensure_ascii=False)}")
-    text = ", ".join(said).replace('"', "")
-    return text if len(text) <= 160 else text[:160].rpartition(" ")[0] + " …"
 
 
 # Downloads: every one is made in a process of its own, and has a name that is ours
@@ -255,12 +238,14 @@ def made(ask: Ask, study: Study, kind: str, **asked: Any) -> Any:
 
 @router.get("/study/{part}/certificate")
 def certificate_page(part: str, ask: Ask = needs(*READ)) -> Response:
-    """As a page: the only one with a style of its own, which its policy names by its hash."""
-    study = ask.site.hub.study(part)
-    found = made(ask, study, "certificate")
-    digest = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    return styled(made(ask, ask.site.hub.study(part), "certificate")["html"], STYLE)
+
+
+def styled(html: str, style: str) -> Response:
+    """A page with a style of its own, which its policy names by its hash."""
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; frame-ancestors 'none'"
-    return Response(found["html"], media_type="text/html", headers={"content-security-policy": policy})
+    return Response(html, media_type="text/html", headers={"content-security-policy": policy})
 
 
 @router.get("/study/{part}/certificate.html")

@@ -28,6 +28,7 @@ from ..study.status import doses
 from ..study.text import to_csv
 
 FARTHEST = 20_000  # subjects that a forecast looks ahead
+PARTS = 5  # that it is played in, to say how far it is
 MEMORY = 4 << 30  # bytes that one may take
 Say = Callable[[float, str], None]
 
@@ -42,7 +43,7 @@ def preview(say: Say, url: str, study: str, most: int = 6) -> Any:
             "rows": rows, "table": merged(rows)}  # fmt: skip
 
 
-def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None = None, parts: int = 5) -> Any:
+def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None = None) -> Any:
     """Subjects still to go: if things are as they were read so far, or as scenarios in TOML say. Trials that would take
     more than FARTHEST are given up there."""
     from .lab_work import read
@@ -58,7 +59,7 @@ def forecast(say: Say, url: str, study: str, trials: int = 400, text: str | None
         raise SurefootError(f"a forecast plays 1 to 20,000 trials; got {trials:,}")
     out = []
     for k, scenario in enumerate(scenarios):
-        rows, sizes = [], [len(x) for x in np.array_split(np.arange(trials), min(parts, trials))]
+        rows, sizes = [], [len(x) for x in np.array_split(np.arange(trials), min(PARTS, trials))]
         for j, size in enumerate(sizes):
             say((k + j / len(sizes)) / len(scenarios), f"{scenario.name}: {sum(sizes[:j]):,} of {trials:,}")
             rows.append(it.forecast(scenario, size, seed=1000 * k + j)[0])
