@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -208,6 +209,13 @@ def blocks(x: Array, size: int = BLOCK) -> list[slice]:
     parts = -(-many // max(size, 1)) if isinstance(x, np.ndarray) else 1
     size = max(-(-many // max(parts, 1)), 1)
     return [slice(i, i + size) for i in range(0, many, size)]
+
+
+def in_parts(f: Callable[..., Array], *xs: Array) -> Array:
+    """f of arrays of one shape, entry by entry, of as many entries at a time as `blocks` has together."""
+    xp, flat = array_namespace(xs[0]), [array_namespace(x).reshape(x, (-1,)) for x in xs]
+    parts = [f(*(x[part] for x in flat)) for part in blocks(flat[0])]
+    return xp.reshape(xp.concat(parts), xs[0].shape) if parts else xs[0]
 
 
 def last(x: Array) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, like
+from .arrays import Array, array_namespace, in_parts, like
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,21 @@ def radius(v: Array, alpha: Any, mixture: Mixture, steps: int = 4) -> Array:
 
     Newton's method from above on a convex increasing function never passes the root, so stopping it early is safe.
     """
+
+    def newton(v: Array, goal: Array) -> Array:
+        xp = array_namespace(v)
+        g, log_weight = atoms(mixture, v)
+        if mixture.nothing:
+            g, log_weight = g[1:, ...], log_weight[1:, ...]
+        rest = log_weight - 0.5 * g**2 * v
+        u = xp.min((goal - rest) / g, axis=0)  # where one g alone gets there
+        for _ in range(steps):
+            log_total, slope = log_sum(g * u + rest, g)
+            u = u - (log_total - goal) / slope
+        return u
+
     xp = array_namespace(v)
-    g, log_weight = atoms(mixture, v)
-    if mixture.nothing:
-        g, log_weight = g[1:, ...], log_weight[1:, ...]
-    goal = -xp.log(xp.zeros_like(v) + alpha)
-    rest = log_weight - 0.5 * g**2 * v
-    u = xp.min((goal - rest) / g, axis=0)  # where one g alone gets there
-    for _ in range(steps):
-        log_total, slope = log_sum(g * u + rest, g)
-        u = u - (log_total - goal) / slope
-    return u
+    return in_parts(newton, v, -xp.log(xp.zeros_like(v) + alpha))
 
 
 def log_tilt(total: Array, n: Array, x: Array, above: bool) -> Array:
@@ -190,18 +194,22 @@ def slope_upper(v: Array, z: Array, alpha: float, steps: int = 4) -> Array:
     fixed m that is a mixture as any other; e(m) increases in m from z/v on, so the m that are not rejected end where
     e(m) = 1/alpha. Newton's method comes from above, as in `radius`.
     """
-    xp = array_namespace(v)
-    r, log_weight = atoms(SHORTFALL, v)
-    goal, q = float(np.log(1 / alpha)), r - r**2 / 2
-    vq, rz = v * q, r * z
-    m = xp.min((rz + xp.sqrt(rz**2 + (4 * q * (goal - log_weight)) * v)) / (2 * vq), axis=0)
-    for _ in range(steps):
-        a = m * vq
-        b = a - rz
-        x = xp.exp(m * b + log_weight)  # none is above the goal, since one alone was to reach it
-        total = added(x)
-        m = m - (xp.log(total) - goal) * total / added(x * (a + b))
-    return m
+
+    def newton(v: Array, z: Array) -> Array:
+        xp = array_namespace(v)
+        r, log_weight = atoms(SHORTFALL, v)
+        goal, q = float(np.log(1 / alpha)), r - r**2 / 2
+        vq, rz = v * q, r * z
+        m = xp.min((rz + xp.sqrt(rz**2 + (4 * q * (goal - log_weight)) * v)) / (2 * vq), axis=0)
+        for _ in range(steps):
+            a = m * vq
+            b = a - rz
+            x = xp.exp(m * b + log_weight)  # none is above the goal, since one alone was to reach it
+            total = added(x)
+            m = m - (xp.log(total) - goal) * total / added(x * (a + b))
+        return m
+
+    return in_parts(newton, v, z)
 
 
 # Bets that squares are small: how many times larger sigma^2 is than what they seem to say, less 1, halved

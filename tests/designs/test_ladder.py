@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from surefoot.designs.ladder import RUNGS, first_false, ladder, regrid
+from surefoot.designs.ladder import RUNGS, first_false, ladder, moved, regrid
 
 
 def test_rungs_are_certified_in_order() -> None:
@@ -32,11 +32,11 @@ def test_new_rungs_are_never_richer_than_the_old(seed: int, edge: float, passed:
     base, step, top = np.zeros(1), np.array([rng.uniform(0.001, 0.05)]), np.ones(1)
     wealth = rng.normal(size=(1, RUNGS))
     for _ in range(3):  # what is left by one change is changed again
-        before = ladder(base, step, top)
+        before = ladder(base, step, top).T
         up = np.minimum(base + passed * step, 1.0) if passed < RUNGS else top
         assume(edge >= up[0])  # what was passed is certain
-        after, finer = regrid(wealth, step, np.array([float(passed)]), np.array([need]))
-        now = ladder(up, finer, top)
+        after, finer = regrid(moved(wealth, np.array([float(passed)])), step, np.array([need]))
+        now = ladder(up, finer, top).T
         lowest = [w[x > edge][0] if np.any(x > edge) else 0.0 for w, x in ((wealth, before), (after, now))]
         assert lowest[1] <= lowest[0]
         wealth, base, step, passed = after, up, finer, int(rng.integers(0, 3))
@@ -48,14 +48,14 @@ def test_a_ladder_covers_what_is_needed() -> None:
     for need in (1e-6, 0.01, 3.0, 3.2, 50.0):
         now = step
         for _ in range(10):
-            _, now = regrid(wealth, now, np.zeros(1), np.array([need]))
+            _, now = regrid(wealth, now, np.array([need]))
         assert need <= RUNGS * now[0] <= 2 * need
 
 
 def test_nothing_moves_where_nothing_is_needed() -> None:
     wealth, step = np.arange(1.0 * RUNGS)[None, :], np.array([0.1])
     for need in (math.nan, 0.0, -1.0, RUNGS * 0.1):
-        after, now = regrid(wealth, step, np.zeros(1), np.array([need]))
+        after, now = regrid(wealth, step, np.array([need]))
         np.testing.assert_array_equal(after, wealth)
         assert now == step
 
@@ -65,5 +65,5 @@ def test_any_reach_leaves_a_ladder() -> None:
     for need in (math.inf, 1e308, 1e-308):
         wealth, step = np.zeros((1, RUNGS)), np.array([0.1])
         for _ in range(1200):
-            wealth, step = regrid(wealth, step, np.zeros(1), np.array([need]))
+            wealth, step = regrid(wealth, step, np.array([need]))
         assert np.isfinite(step[0]) and np.all(np.isfinite(ladder(np.zeros(1), step, np.ones(1))))

@@ -165,10 +165,12 @@ def nearest(n: Array, at: Array, dose: Array) -> Array:
 
 def in_order(known: Array, which: Chosen, out: Array, to: Array) -> Array:
     """Of these arms the doses between `out` and `to` moved by one: over the former, so that the latter is free."""
-    xp, j = array_namespace(known), array_namespace(known).arange(DOSES, device=device(out))
-    out, to = (which.rows(x)[:, None] for x in (out, to))
+    if which.count == 0:
+        return known
+    xp, out, to = array_namespace(known), which.rows(out), which.rows(to)
+    j = xp.arange(DOSES, device=device(out))[:, None]
     down, up = (xp.astype(x, xp.int64) for x in ((j >= out) & (j < to), (j > to) & (j <= out)))
-    return which.put(known, along(which.rows(known), j + down - up)) if which.count else known
+    return which.put(known, along(which.rows(known), first(j + down - up)))
 
 
 def estimate(p: Problem, known: Array, at: Array, rise: Array, arms: Arms) -> tuple[Array, ...]:

@@ -125,8 +125,10 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def climb(self, s: MonotonicState, came: Chosen, pull: Pull) -> MonotonicState:
         """Lemma 3. The ladders of the arms that were pulled, and the doses that are certified now."""
         xp, old = array_namespace(s.base), (s.wealth, s.base, s.step)
-        mine = [came.rows(x) for x in old]
-        parts = [climbed(s.problem, *(x[i, ...] for x in mine), pull.part(i)) for i in blocks(pull.dose, BLOCK // 3)]
+        wealth, base, step = map(came.rows, old)
+        parts = [
+            climbed(s.problem, wealth[i, :], base[i], step[i], pull.part(i)) for i in blocks(pull.dose, BLOCK // 3)
+        ]
         wealth, base, step = (came.put(x, xp.concat(y)) for x, y in zip(old, zip(*parts, strict=True), strict=True))
         return replace(s, wealth=wealth, base=base, step=step)
 
@@ -258,8 +260,8 @@ class Pull(NamedTuple):
     stakes: Stakes
 
     def part(self, i: slice) -> Pull:
-        *own, stakes = self
-        return Pull(*(x[i] for x in own), Stakes(*(x[i] for x in stakes)))
+        arm, dose, n, m, effect, harm = (x[i] for x in self[:-1])
+        return Pull(arm, dose, n, m, effect, harm, Stakes(*(x[i] for x in self.stakes)))
 
 
 def climbed(p: Problem, wealth: Array, base: Array, step: Array, pull: Pull) -> tuple[Array, Array, Array]:
