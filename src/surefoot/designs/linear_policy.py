@@ -7,10 +7,11 @@ above 1: the condition that the best allocation fulfils (Bandyopadhyay, Juneja a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..arrays import Array, array_namespace, device, like, pick
+from ..arrays import Array, Chosen, array_namespace, device, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
@@ -65,13 +66,15 @@ class LinearPolicy(Policy[LinearState]):
         """Own: in units of what an arm without effect would be behind by. Led: the same, of a leader that is
         established. Shared: what each arm is expected to show at the bar where the evidence is weakest."""
         xp, look = array_namespace(state.pulls), state.look
-        arms = xp.arange(cohort.n.shape[1], device=device(cohort.n))
-        leads = established(state)
+        leads = xp.where(established(state), 1.0, xp.nan)
         scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
-        itself, led = arms[:, None] == arms, xp.where(leads, scale, xp.nan)
-        behind, ahead = (xp.where(x > 0, x, xp.nan) for x in (xp.where(leads, 0.0, look.behind), look.ahead))
-        against = xp.where(itself, behind[..., None], xp.where(leads[..., None], ahead[:, None, :], xp.nan))
-        return xp.concat([scale[..., None], led[..., None], against], axis=2)
+        ahead, behind = (xp.where(x > 0, x, xp.nan) for x in (look.ahead, look.behind))
+        stakes = xp.concat(
+            [x[..., None] for x in (scale, scale * leads)] + [leads[..., None] * ahead[:, None, :]], axis=2
+        )
+        places = xp.arange(math.prod(behind.shape), device=device(behind))
+        itself = Chosen.at(places, behind.shape).within(2 + places % behind.shape[1], stakes.shape[2])
+        return itself.put(stakes, xp.reshape(behind, (-1,)))
 
 
 def shrink(s: LinearState) -> Array:
