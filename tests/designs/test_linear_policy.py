@@ -6,7 +6,7 @@ import pytest
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs.base import ACTIVE
 from surefoot.designs.linear_estimates import Line, Pair
-from surefoot.designs.linear_policy import FLOOR, LinearPolicy
+from surefoot.designs.linear_policy import FLOOR, HASTE, RARELY, LinearPolicy, turns
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.scenario import Linear
 from surefoot.testing import play
@@ -37,6 +37,26 @@ def test_no_arm_that_may_be_best_is_starved() -> None:
         running = (state.standing == ACTIVE) & (state.ending == 0)[:, None] & (state.found == 0)[:, None]
         equal = state.n.sum(axis=1, keepdims=True) / np.maximum(running.sum(axis=1, keepdims=True), 1)
         assert np.all((cohort.n > 0) | ~running | (state.n >= FLOOR * equal))
+
+
+def test_cohorts_are_shares_of_the_pulls_and_small_where_doses_climb() -> None:
+    """What the proof that it ends asks of them: at most a fixed share of the pulls, and one more."""
+    most, climbing, there = LinearPolicy().growth * (1 + HASTE), list[float](), list[float]()
+    for state, cohort, *_ in play(DESIGN, *case("paper-linear", 6), trials=20):
+        some = (cohort.n > 0) & (state.n > 0)
+        assert np.all(~some | (cohort.n <= np.ceil(most * state.n)))
+        told = state.data.v / np.maximum(state.n * (state.safe / state.problem.starts) ** 2, 1e-9)
+        early, share = some & (state.look.evidence < 1.0) & (state.n > 20), cohort.n / np.maximum(state.n, 1)
+        climbing += list(share[early & (told < 0.4)])
+        there += list(share[early & (told > 0.65)])
+    assert np.mean(climbing) < 0.7 * np.mean(there)
+
+
+def test_leader_or_weakest_rival_has_a_whole_turn() -> None:
+    for state, *_ in play(DESIGN, *case("paper-linear", 6), trials=10):
+        part, open_ = turns(state, state.n.astype(float)), (state.found == 0) & (state.ending == 0)
+        assert np.all((part == 0) | ((part >= RARELY) & (part <= 1)))
+        assert np.all(part.max(axis=1)[open_] == 1)
 
 
 def test_stakes_of_the_leader_and_of_the_others() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..arrays import Array, Chosen, array_namespace, device, like, pick, where_least
+from ..arrays import Array, Chosen, array_namespace, clip, device, like, pick, where_least
 from ..problem import Problem
 from .linear_bars import Bets, binary, flat, sigmas, tolerance
 from .settle import round_down
@@ -102,6 +102,14 @@ class Line:
     cap: Array
     v: Array
 
+    def form(self, caps: Array, norm: Array, lower: Array) -> tuple[Array, Array, Array]:
+        """Twice the evidence by its cap or its cone, against what is `lower` by so much, times norm(t)^2: A, B and C
+        of A - 2Bt + Ct^2. Caps, which have no norm, are weighted to the same form."""
+        xp = array_namespace(norm)
+        slope, weight = xp.where(caps, self.cap, self.mu), xp.where(caps, self.v * norm, self.v)
+        theta = self.theta + lower * slope
+        return weight * theta**2, weight * theta * slope, weight * slope**2
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -121,8 +129,11 @@ class Pair:
         value, where the cap shows nothing, and nearer to the rival's, where it is the cone that shows little.
         """
         xp, (*found, rival_caps, leader_caps) = array_namespace(t), self.at(t)
+        norm = 1 + t**2 if self.independent else (1 + t) ** 2
+        rival = self.rival.form(rival_caps, norm, xp.zeros_like(t))
         for caps in (leader_caps, ~leader_caps):
-            new = self.at(xp.clip(self.least(t, rival_caps, caps), low, high))[:4]
+            both = (x + y for x, y in zip(rival, self.leader.form(caps, norm, self.shift), strict=True))
+            new = self.at(clip(self.least(*both), low, high))[:4]
             better = new[3] < found[3]
             found = [xp.where(better, x, y) for x, y in zip(new, found, strict=True)]
         return found[0], found[1], found[2]
@@ -138,18 +149,11 @@ class Pair:
         ahead = xp.maximum(xp.where(leader_caps, cap, cone), zero)
         return t, ahead, behind, behind**2 * rival.v + ahead**2 * leader.v, rival_caps, leader_caps
 
-    def least(self, t: Array, rival_caps: Array, leader_caps: Array) -> Array:
-        """Where the evidence would be least by these caps or cones alone. For cones it is
-        (A - 2Bt + Ct^2) / norm(t)^2 / 2, least at a root of a quadratic; caps are weighted to the same form."""
-        xp = array_namespace(t)
-        zero = xp.zeros_like(t)
-        norm = 1 + t**2 if self.independent else (1 + t) ** 2
-        A = B = C = zero
-        for line, caps, more in ((self.rival, rival_caps, 0.0), (self.leader, leader_caps, self.shift)):
-            slope, weight = xp.where(caps, line.cap, line.mu), xp.where(caps, line.v * norm, line.v)
-            theta = line.theta + more * slope
-            A, B, C = A + weight * theta**2, B + weight * theta * slope, C + weight * slope**2
+    def least(self, A: Array, B: Array, C: Array) -> Array:
+        """Where (A - 2Bt + Ct^2) / norm(t)^2 is least."""
+        xp = array_namespace(A)
+        tiny = like(A, 1e-300)
         if not self.independent:
-            return (A + B) / xp.maximum(B + C, zero + 1e-300)
+            return (A + B) / xp.maximum(B + C, tiny)
         half = 0.5 * (C - A)
-        return B / xp.maximum(xp.sqrt(half**2 + B**2) + half, zero + 1e-300)
+        return B / xp.maximum(xp.sqrt(half**2 + B**2) + half, tiny)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from array_api_compat import is_numpy_array
 
-from ..arrays import Array, Chosen, array_namespace, device, like, replace
+from ..arrays import Array, Chosen, array_namespace, clip, device, like, replace
 from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
@@ -148,7 +148,7 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
         pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
     may, arms = came & (cohort.dose <= s.safe), xp.arange(len(p.arms), device=device(s.dose))
     own, led = (staked(cohort.stakes[..., i], may) for i in range(2))
-    against = Chosen(((led > 0)[..., None] | (may[..., None] & (arms[:, None] == arms))) & (cohort.stakes[..., 2:] > 0))
+    against = Chosen((led > 0)[..., None] | (may[..., None] & (arms[:, None] == arms)))
     return replace(
         s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + raw.harm,
         data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
@@ -181,8 +181,8 @@ def certify(s: LinearState, came: Array) -> LinearState:
     a0, largest, seen = like(s.dose, p.starts), like(s.dose, p.largest), s.data.v > 0
     limit = a0 * (p.limit / sz)
     upper, lower = harm_slopes(s, came & seen, limit)
-    safe = round_down(p, xp.clip(limit / upper, a0, largest))
-    unsafe = round_down(p, xp.clip(limit / xp.where(lower > 1e-100, lower, 1e-100), a0, largest))
+    safe = round_down(p, clip(limit / upper, a0, largest))
+    unsafe = round_down(p, clip(limit / xp.maximum(lower, like(lower, 1e-100)), a0, largest))
     safe = xp.maximum(s.safe, safe)
     return replace(
         s,
@@ -233,7 +233,9 @@ def judge(s: LinearState, live: Array, before: Array) -> LinearState:
     """
     xp, p, at = array_namespace(s.pulls), s.problem, s.look
     first = goal(p) + SPARE
-    falls = xp.clip(at.evidence + EASE * first, first, xp.inf)  # evidence that was there by mistake is not waited for
+    falls = xp.maximum(
+        at.evidence + EASE * first, like(at.evidence, first)
+    )  # evidence that was there by mistake is not waited for
     again = xp.where((at.leader == before)[:, None], xp.minimum(s.again, falls), first)
     rival = live & (xp.arange(len(p.arms), device=device(s.dose)) != at.leader[:, None])
     due = rival & (at.evidence >= again)

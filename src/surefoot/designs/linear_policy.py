@@ -3,14 +3,20 @@
 Every pull is at the largest certified dose. The challenger is the rival with the least evidence against it (plus the
 log of its pulls); leader or challenger (or both) by whether the leader's share of the evidence, summed over rivals, is
 above 1: the condition that the best allocation fulfils (Bandyopadhyay, Juneja and Agrawal 2024, for classical arms).
+Others come in the same cohort for a part, the less the further they are from their turn.
+
+A cohort is small where much hangs on the next decision: at the end, when a claim may be refuted after any pull, and
+while doses climb, when every pull may raise the next dose. So it is a share of the pulls that an arm has *at its
+present dose*, counted by what they tell, and larger the less evidence there is.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..arrays import Array, array_namespace, device, like, pick
+from ..arrays import Array, Chosen, array_namespace, clip, device, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
@@ -21,12 +27,11 @@ from .settle import wanted
 
 ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: the toss of a coin is no leader
 FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: what is known of it stays true
-BALANCE = 2.0  # leader and challengers both, where the leader's share is within this factor of 1: fewer decisions
 REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: so far the sizes of bets reach by themselves
-CLOSE = 1.0  # nats: challengers with so little more than the least evidence come too: fewer decisions
-HASTE = (
-    3.5  # cohorts are so many times larger, beyond 1, while there is no evidence: only its last part is cut to measure
-)
+CLOSE = 2.0  # nats more than the least evidence with which a rival still comes too, for less the more: fewer decisions
+RARELY = 0.25  # of a cohort: an arm that is due less than this part rests, since a decision takes as long for few pulls
+HASTE = 19.0  # cohorts are so many times larger, beyond 1, while there is no evidence: only its last part is cut finely
+WORTH = 0.1  # of an arm's pulls count for its cohort at least: decisions stay few where sigma was guessed too low
 LOSS = 2.5  # nats that bets lose against the evidence, about: how much of it is there when a claim is refuted
 
 
@@ -34,15 +39,16 @@ LOSS = 2.5  # nats that bets lose against the evidence, about: how much of it is
 class LinearPolicy(Policy[LinearState]):
     """The policy of Surefoot-Linear.
 
-    growth: an arm's next cohort is this share of its pulls and 20 more where its claim is about to be refuted, and up
-        to 4.5 times that before; 0 with cohort 3 is fixed cohorts of three, with cohort 1 a decision after every pull
+    growth: an arm's next cohort is this share of its pulls, counted by what they tell, where its claim is about to be
+        refuted, and up to 20 times that before; 0 with cohort 3 is fixed cohorts of three, with cohort 1 a decision
+        after every pull
     cohort: and it has at least so many
     first: pulls of every arm at first
     """
 
     on: ClassVar[str] = "surefoot-linear"
 
-    growth: float = 0.015
+    growth: float = 0.0075
     cohort: int = 1
     first: int = 5
 
@@ -54,24 +60,27 @@ class LinearPolicy(Policy[LinearState]):
     def choose(self, state: LinearState, u: Array) -> Cohort:
         xp, s, n = array_namespace(state.pulls), state, xp_float(state.n)
         few, may = starved(s, n), wanted(s)
-        turn = xp.where((s.found > 0)[:, None], may, in_turn(s, n) | few)
-        part = xp.where(few, 0.0, progress(s))
-        growth = self.growth * (1 + HASTE * (1 - part) ** 2)
-        size = xp.maximum(xp.ceil(growth * (n + 20)), like(n, float(self.cohort)))
-        size = xp.where(s.n > 0, xp.where(turn, size, 0.0), float(self.first))
+        turn = xp.where(few | (s.found > 0)[:, None], 1.0, turns(s, n))
+        growth = self.growth * turn * (1 + HASTE * (1 - xp.where(few, 0.0, progress(s))))
+        # v counts pulls by dose^2: at the certified one, which is the largest ever, so many tell as much
+        worth = clip(s.data.v * (like(n, s.problem.starts) / s.safe) ** 2, WORTH * n, n)
+        size = xp.maximum(xp.ceil(growth * xp.where(few, n, worth)), like(n, float(self.cohort)))
+        size = xp.where(s.n > 0, xp.where(turn > 0, size, 0.0), float(self.first))
         return Cohort(s.safe, xp.astype(xp.where(may, xp.minimum(size, like(n, 1e15)), 0.0), xp.int64))
 
     def stakes(self, state: LinearState, cohort: Cohort) -> Array:
         """Own: in units of what an arm without effect would be behind by. Led: the same, of a leader that is
         established. Shared: what each arm is expected to show at the bar where the evidence is weakest."""
         xp, look = array_namespace(state.pulls), state.look
-        arms = xp.arange(cohort.n.shape[1], device=device(cohort.n))
-        leads = established(state)
         scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
-        itself, led = arms[:, None] == arms, xp.where(leads, scale, xp.nan)
-        behind, ahead = (xp.where(x > 0, x, xp.nan) for x in (xp.where(leads, 0.0, look.behind), look.ahead))
-        against = xp.where(itself, behind[..., None], xp.where(leads[..., None], ahead[:, None, :], xp.nan))
-        return xp.concat([scale[..., None], led[..., None], against], axis=2)
+        leads = xp.where(established(state), xp.ones_like(scale), xp.nan)
+        ahead, behind = (xp.where(x > 0, x, xp.nan) for x in (look.ahead, look.behind))
+        stakes = xp.concat(
+            [x[..., None] for x in (scale, scale * leads)] + [leads[..., None] * ahead[:, None, :]], axis=2
+        )
+        places = xp.arange(math.prod(behind.shape), device=device(behind))
+        itself = Chosen.at(places, behind.shape).within(2 + places % behind.shape[1], stakes.shape[2])
+        return itself.put(stakes, xp.reshape(behind, (-1,)))
 
 
 def shrink(s: LinearState) -> Array:
@@ -93,16 +102,19 @@ def progress(s: LinearState) -> Array:
     return xp.where(leads, xp.min(xp.where(rival & ~s.near, part, 1.0), axis=1, keepdims=True), part)
 
 
-def in_turn(s: LinearState, n: Array) -> Array:
-    """The arms whose turn it is, beside those that are starved."""
+def turns(s: LinearState, n: Array) -> Array:
+    """Which part of a cohort each arm is pulled for, beside those that are starved. Of leader and rivals one for a
+    whole one, the other for less the further the leader's share is from 1; rivals for less the more is against them."""
     xp, look = array_namespace(n), s.look
     leads, rival = roles(s)
     rival = rival & ~s.near  # of those that are nothing more is to be shown
-    index = xp.where(rival, look.evidence + xp.log(xp.maximum(n, like(n, 1.0))), xp.inf)
+    pulled = xp.log(xp.maximum(n, like(n, 1.0)))
+    index = xp.where(rival, look.evidence + pulled, 1e300)
     least = xp.min(index, axis=1, keepdims=True)
-    share = leaders_share(s, look, rival)
-    few = xp.log(xp.maximum(pick(n, look.leader), like(n, 1.0))) <= least
-    return xp.where(leads, (share >= 1 / BALANCE) & few, ((share <= BALANCE) | ~few) & (index <= least + CLOSE))
+    share = xp.where(pick(pulled, look.leader) <= least, leaders_share(s, look, rival), 0.0)
+    part = xp.where(rival, xp.clip(1 - (index - least) / CLOSE, 0.0, 1.0) / xp.maximum(share, like(share, 1.0)), 0.0)
+    part = xp.where(leads, xp.minimum(share, like(share, 1.0)), part)
+    return xp.where(part < RARELY, 0.0, part)
 
 
 def starved(s: LinearState, n: Array) -> Array:
