@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ..arrays import BLOCK, Array, Chosen, along, array_namespace, blocks, device, first, like, pick, put, replace, rows
+from ..arrays import Array, Chosen, along, array_namespace, device, first, like, pick, put, replace, rows
 from ..bounds import TILT
 from ..noise import Noise
 from ..problem import Problem
@@ -124,13 +124,17 @@ class MonotonicEvidence(Evidence[MonotonicState]):
 
     def climb(self, s: MonotonicState, came: Chosen, pull: Pull) -> MonotonicState:
         """Lemma 3. The ladders of the arms that were pulled, and the doses that are certified now."""
-        xp, old = array_namespace(s.base), (s.wealth, s.base, s.step)
-        wealth, base, step = map(came.rows, old)
-        parts = [
-            climbed(s.problem, wealth[i, :], base[i], step[i], pull.part(i)) for i in blocks(pull.dose, BLOCK // 3)
-        ]
-        wealth, base, step = (came.put(x, xp.concat(y)) for x, y in zip(old, zip(*parts, strict=True), strict=True))
-        return replace(s, wealth=wealth, base=base, step=step)
+        xp, p, guess = array_namespace(s.base), s.problem, pull.stakes.climb
+        largest, K = (xp.take(like(s.base, x), pull.arm) for x in (p.largest, p.lipschitz))
+        base, step, wealth = (came.rows(x) for x in (s.base, s.step, s.wealth))
+        wealth, step = regrid(wealth, step, pull.stakes.reach)
+        bound = p.ceiling - K * xp.maximum(ladder(base, step, largest) - pull.dose, 0.0)
+        guess = xp.where(xp.isfinite(guess), guess, xp.inf)  # above every bound: nothing is bet
+        wealth = wealth + first(p.noises[1].bet(pull.harm, pull.n, bound, guess, above=False))
+        passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
+        base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
+        wealth = moved(wealth, passed)
+        return replace(s, wealth=came.put(s.wealth, wealth), base=came.put(s.base, base), step=came.put(s.step, step))
 
     def bracket(self, s: MonotonicState, news: Chosen) -> MonotonicState:
         """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
@@ -258,23 +262,6 @@ class Pull(NamedTuple):
     effect: Array
     harm: Array
     stakes: Stakes
-
-    def part(self, i: slice) -> Pull:
-        arm, dose, n, m, effect, harm = (x[i] for x in self[:-1])
-        return Pull(arm, dose, n, m, effect, harm, Stakes(*(x[i] for x in self.stakes)))
-
-
-def climbed(p: Problem, wealth: Array, base: Array, step: Array, pull: Pull) -> tuple[Array, Array, Array]:
-    """The ladders of the arms that were pulled after these pulls: wealth, base and step."""
-    xp, guess = array_namespace(base), pull.stakes.climb
-    largest, K = (xp.take(like(base, x), pull.arm) for x in (p.largest, p.lipschitz))
-    wealth, step = regrid(wealth, step, pull.stakes.reach)
-    bound = p.ceiling - K * xp.maximum(ladder(base, step, largest) - pull.dose, 0.0)
-    guess = xp.where(xp.isfinite(guess), guess, xp.inf)  # above every bound: nothing is bet
-    wealth = wealth + first(p.noises[1].bet(pull.harm, pull.n, bound, guess, above=False))
-    passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
-    base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
-    return moved(wealth, passed), base, step
 
 
 def bets(p: Problem, pull: Pull) -> Array:
