@@ -39,7 +39,7 @@ TRIED: dict[str, dict[str, Sequence[Any]]] = {  # small letters are options of t
         "ESTABLISHED": (0.1, 1.5),
         "FLOOR": (0.01, 0.2),
         "CLOSE": (1.0, 4.0),
-        "RARELY": (0.1, 0.5),
+        "RARELY": (0.25, 0.75),
         "HASTE": (6.0, 25.0),
         "growth": (0.005, 0.015, 0.03),
         "first": (3, 8),

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..arrays import Array, Chosen, array_namespace, clip, device, like, pick
+from ..arrays import Array, Chosen, array_namespace, clip, device, floats, last, like, pick
 from ..problem import number
 from .base import ACTIVE, Cohort
 from .compose import Policy
@@ -29,7 +29,7 @@ ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are b
 FLOOR = 0.05  # of an equal share of all pulls, for every arm that may be best: what is known of it stays true
 REACH = 100.0  # stakes fall with the gap once it is below 1 in so many: so far the sizes of bets reach by themselves
 CLOSE = 2.0  # nats more than the least evidence with which a rival still comes too, for less the more: fewer decisions
-RARELY = 0.25  # of a cohort: an arm that is due less than this part rests, since a decision takes as long for few pulls
+RARELY = 0.5  # of a cohort: an arm that is due less than this part rests, since a decision takes as long for few pulls
 HASTE = 19.0  # cohorts are so many times larger, beyond 1, while there is no evidence: only its last part is cut finely
 WORTH = 0.1  # of an arm's pulls count for its cohort at least: decisions stay few where sigma was guessed too low
 LOSS = 2.5  # nats that bets lose against the evidence, about: how much of it is there when a claim is refuted
@@ -58,7 +58,7 @@ class LinearPolicy(Policy[LinearState]):
         number("first", self.first, least=1)
 
     def choose(self, state: LinearState, u: Array) -> Cohort:
-        xp, s, n = array_namespace(state.pulls), state, xp_float(state.n)
+        xp, s, n = array_namespace(state.pulls), state, floats(state.n)
         few, may = starved(s, n), wanted(s)
         turn = xp.where(few | (s.found > 0)[:, None], 1.0, turns(s, n))
         growth = self.growth * turn * (1 + HASTE * (1 - xp.where(few, 0.0, progress(s))))
@@ -90,7 +90,7 @@ def shrink(s: LinearState) -> Array:
     best = pick(look.value, look.leader) + tolerance(s.problem)
     noise = 1 / (xp.maximum(look.scale, like(best, 1e-300)) * xp.sqrt(xp.maximum(s.data.v, like(best, 1e-12))))
     gap = 1 - look.value / xp.maximum(best, like(best, 1e-300)) + noise
-    gap = xp.where(leads, xp.min(xp.where(rival, gap, xp.inf), axis=1, keepdims=True), gap)
+    gap = xp.where(leads, least(gap, rival), gap)
     return xp.clip(REACH * gap, 0.0, 1.0)
 
 
@@ -99,7 +99,7 @@ def progress(s: LinearState) -> Array:
     the least."""
     xp, (leads, rival) = array_namespace(s.pulls), roles(s)
     part = xp.clip(s.look.evidence / (goal(s.problem) + LOSS), 0.0, 1.0)
-    return xp.where(leads, xp.min(xp.where(rival & ~s.near, part, 1.0), axis=1, keepdims=True), part)
+    return xp.where(leads, xp.minimum(least(part, rival & ~s.near), like(part, 1.0)), part)
 
 
 def turns(s: LinearState, n: Array) -> Array:
@@ -109,10 +109,10 @@ def turns(s: LinearState, n: Array) -> Array:
     leads, rival = roles(s)
     rival = rival & ~s.near  # of those that are nothing more is to be shown
     pulled = xp.log(xp.maximum(n, like(n, 1.0)))
-    index = xp.where(rival, look.evidence + pulled, 1e300)
-    least = xp.min(index, axis=1, keepdims=True)
-    share = xp.where(pick(pulled, look.leader) <= least, leaders_share(s, look, rival), 0.0)
-    part = xp.where(rival, xp.clip(1 - (index - least) / CLOSE, 0.0, 1.0) / xp.maximum(share, like(share, 1.0)), 0.0)
+    index = look.evidence + pulled
+    first = least(index, rival)
+    share = xp.where(pick(pulled, look.leader) <= first, leaders_share(s, look, rival), 0.0)
+    part = xp.where(rival, xp.clip(1 - (index - first) / CLOSE, 0.0, 1.0) / xp.maximum(share, like(share, 1.0)), 0.0)
     part = xp.where(leads, xp.minimum(share, like(share, 1.0)), part)
     return xp.where(part < RARELY, 0.0, part)
 
@@ -120,8 +120,8 @@ def turns(s: LinearState, n: Array) -> Array:
 def starved(s: LinearState, n: Array) -> Array:
     """The arms that may be best and have hardly been pulled."""
     xp = array_namespace(n)
-    count = xp.sum(xp_float(s.standing == ACTIVE), axis=1, keepdims=True)
-    return n < FLOOR * xp.sum(n, axis=1, keepdims=True) / xp.maximum(count, like(n, 1.0))
+    count = total(floats(s.standing == ACTIVE))
+    return n < FLOOR * total(n) / xp.maximum(count, like(n, 1.0))
 
 
 def leaders_share(s: LinearState, look: Look, rival: Array) -> Array:
@@ -130,7 +130,7 @@ def leaders_share(s: LinearState, look: Look, rival: Array) -> Array:
     dose = s.safe / like(s.safe, s.problem.starts)
     gain, lead = look.behind * dose, look.ahead * pick(dose, look.leader)
     share = xp.minimum((lead / xp.maximum(gain, like(gain, 1e-9))) ** 2, like(gain, 1e3))
-    return xp.sum(xp.where(rival, share, 0.0), axis=1, keepdims=True)
+    return total(xp.where(rival, share, 0.0))
 
 
 def roles(s: LinearState) -> tuple[Array, Array]:
@@ -141,8 +141,8 @@ def roles(s: LinearState) -> tuple[Array, Array]:
 
 def established(s: LinearState) -> Array:
     """Which arm leads, where it is."""
-    xp, (leads, rival) = array_namespace(s.pulls), roles(s)
-    return leads & (xp.min(xp.where(rival, s.look.evidence, xp.inf), axis=1, keepdims=True) >= ESTABLISHED)
+    leads, rival = roles(s)
+    return leads & (least(s.look.evidence, rival) >= ESTABLISHED)
 
 
 def first_scale(s: LinearState) -> float:
@@ -150,6 +150,12 @@ def first_scale(s: LinearState) -> float:
     return min(0.3 * s.problem.limit / sigmas(s.problem)[1], 0.5)
 
 
-def xp_float(x: Array) -> Array:
+def least(x: Array, which: Array) -> Array:
+    """Of these arms, as a column; infinite where there is none. Turned round, it is found in a fifth of the time."""
     xp = array_namespace(x)
-    return xp.astype(x, xp.float64)
+    return xp.min(last(xp.where(which, x, xp.inf)), axis=0)[:, None]
+
+
+def total(x: Array) -> Array:
+    """Over arms, as a column."""
+    return array_namespace(x).sum(last(x), axis=0)[:, None]
