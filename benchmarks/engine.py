@@ -44,7 +44,7 @@ AGAINST = (  # the last ones decide so seldom that they take about as many pulls
     ("safebai-linear", "paper-linear", 100_000),
     ("surefoot-linear", "paper-linear", 16_384),
     ("surefoot-monotonic", "paper-drug", 4_096),
-    ("surefoot-linear", "paper-linear", 16_384, "growth=0.1"),
+    ("surefoot-linear", "paper-linear", 16_384, "growth=0.03"),
     ("surefoot-monotonic", "paper-drug", 4_096, "growth=0.12"),
 )
 

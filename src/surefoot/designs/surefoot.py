@@ -26,7 +26,7 @@ class SurefootLinear(Composed[LinearState]):
 
     name: ClassVar[str] = "surefoot-linear"
     shape: ClassVar[Shape] = "linear"
-    chunk: ClassVar[int] = 4096
+    chunk: ClassVar[int] = 8192
     evidence: ClassVar[Evidence[Any]] = LinearEvidence()
 
 
