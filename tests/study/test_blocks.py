@@ -226,7 +226,7 @@ def test_effects_that_come_late(tmp_path: Path) -> None:
         study.tell(id, effect=effect)
     assert study.view.done == 2 and len(study.view.cohorts) == 3
     pending: list[tuple[str, Any]] = []
-    for _ in range(40):
+    for _ in range(200):
         new = harms()
         for id, effect in pending if new else pending + new:
             study.tell(id, effect=effect)

@@ -177,7 +177,7 @@ def test_few_points_of_many_doses_and_what_has_changed_since(tmp_path: Path) -> 
     few = grouped(rows)
     assert len(few) == 8 and sum(row["n"] for row in few) == sum(row["n"] for row in rows)
     assert all(abs(row["harm"] - row["dose"]) < 1e-9 for row in few) and len(grouped(rows[:8])) == 8
-    view = play(tmp_path / "x.db", "x", "paper-linear", 2, most=8).view
+    view = play(tmp_path / "x.db", "x", "paper-linear", 2, most=20).view
     assert since(view, view.seq) == []
     changed = {row["arm"]: row["changes"] for row in since(view, 1)}
     assert "→" in changed["arm 2"][0] and "safe dose 0.1 → " in changed["arm 1"][0], changed
