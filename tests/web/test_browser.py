@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from surefoot import Study
+from surefoot import Study, make
 from surefoot.web.demo import NAME, Arrivals, begin
 from surefoot.web.lab_work import START
 
@@ -55,7 +55,8 @@ def watch(browser: Any) -> Iterator[Watch]:
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     db = tmp_path_factory.mktemp("many") / "many.db"
-    play(db, "running", "paper-linear", 3, most=6, changes={"budget": 300})
+    enough = make("surefoot-linear", cohort=8)  # for all who take some
+    play(db, "running", "paper-linear", 3, most=6, changes={"budget": 300}, design=enough)
     play(db, "levels", "levels-thall", 3, most=3)
     play(db, "ended", "paper-linear", 3, changes={"budget": 40})
     play(db, "hundred", "hundred-arms", 100, most=1)
