@@ -1,12 +1,14 @@
 """What comes of a trial depends on the seed and its part alone, whoever else is in memory with it."""
 
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from surefoot import DESIGNS, case
+from surefoot.designs.base import Outcome, take
 from surefoot.experiments import design_for
 from surefoot.play import Job, Played, Watch, play
 
@@ -34,6 +36,29 @@ def test_the_batch_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -
     cap = {"safebai-linear": 10**5, "safebai-monotonic": 10**5, "surefoot-monotonic": 300}.get(name, 150)
     whole = job(name, 11, min(cap, 20) if "opt" in name else cap, width=11)
     assert_same(play(whole), play(replace(whole, width=8)))
+
+
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_a_state_that_nobody_else_holds_may_be_written_over(name: str) -> None:
+    """With the same numbers; one that somebody may hold never is."""
+    it = job(name, 1, 300)
+    start = it.design.start(it.problem, 3)
+    rng, pair = np.random.default_rng(1), [start, take(replace(start, owned=True), np.arange(3))]
+    for _ in range(12):
+        u = rng.random((3, it.design.draws))
+        cohort = it.design.ask(pair[0], u)
+        pulls = pair[0].pulls.astype(float)
+        effect, harm, _, *squares = it.scenario.draw(rng, it.problem, cohort.dose, cohort.n, pulls)
+        outcome = Outcome(cohort.n, effect, harm, tuple(squares) or None)
+        before = deepcopy(pair[0])
+        new = it.design.tell(pair[0], cohort, outcome)
+        np.testing.assert_equal(inside(pair[0]), inside(before))
+        pair = [new, it.design.tell(pair[1], cohort, outcome)]
+        np.testing.assert_equal(inside(pair[1]), inside(replace(new, owned=True)))
+
+
+def inside(x: Any) -> Any:
+    return {f.name: inside(getattr(x, f.name)) for f in fields(x)} if is_dataclass(x) else x
 
 
 def test_jobs_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

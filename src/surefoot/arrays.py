@@ -132,13 +132,13 @@ class Chosen:
     def rows(self, x: Array) -> Array:
         return array_namespace(x).take(self._flat(x), self.index, axis=0)
 
-    def put(self, x: Array, values: Array) -> Array:
-        """`x` with these values there."""
+    def put(self, x: Array, values: Array, over: bool = False) -> Array:
+        """`x` with these values there; `over`: written into `x` itself, which nobody else holds, if that is faster."""
         xp = array_namespace(x)
         if self.count in (0, math.prod(self.shape)):
             return xp.reshape(values, x.shape) if self.count else x
         if isinstance(x, np.ndarray) or is_torch_array(x):  # not in the standard, and several times faster
-            new = xp.asarray(self._flat(x), copy=True)
+            new = self._flat(x) if over else xp.asarray(self._flat(x), copy=True)
             new[self.index] = values
             return xp.reshape(new, x.shape)
         return xp.reshape(xp.take(xp.concat([self._flat(x), values]), self.back, axis=0), x.shape)

@@ -88,7 +88,8 @@ class Watch:
         """Before the first cohort of a job."""
 
     def note(self, rows: Array, state: State) -> None:
-        """After a decision: the state of these trials, numbered from 0 in the job; some may have ended before."""
+        """After a decision: the state of these trials, numbered from 0 in the job; some may have ended before. It is
+        only lent: what is to be known later must be copied."""
 
     def columns(self) -> dict[str, Array]:
         """By name, a row for every trial."""
@@ -211,6 +212,7 @@ class Table:
         state = job.design.start(job.problem, 1, job.xp)
         if job.device is not None:
             state = job.device.put(state)
+        state = replace(state, owned=True)
         xp, none = array_namespace(state.pulls), state.pulls
         self.fresh = Batch(state, none, none, xp.astype(none, xp.float64))
         self.batch, self.rows = take(self.fresh, none[:0]), np.arange(0)  # nobody yet

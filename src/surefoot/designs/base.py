@@ -204,6 +204,7 @@ class State(Verdict):
     memory: Any = None  # of a policy; a dataclass of arrays
     floor: Any = None  # of what it is put on (`compose.Floor`), likewise
     readings: Any = None  # how readings come, where the evidence does not take them as they are (see `readings`)
+    owned: bool = False  # nobody else holds its arrays: the largest may be written over by what becomes of them
 
 
 @dataclass(frozen=True)

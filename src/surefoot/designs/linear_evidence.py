@@ -152,13 +152,13 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     return replace(
         s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + raw.harm,
         data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
-        shared=shared(s.shared, against, pulls, cohort.stakes),
+        shared=shared(s.shared, against, pulls, cohort.stakes, s.owned),
         own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
         led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
     )  # fmt: skip
 
 
-def shared(bets: Bets, which: Chosen, pulls: Pulls, stakes: Array) -> Bets:
+def shared(bets: Bets, which: Chosen, pulls: Pulls, stakes: Array, owned: bool) -> Bets:
     """With these bets of an arm's pulls against a claim added: few of all that there could be."""
     arms = stakes.shape[1]
     pair = which.index // arms
@@ -166,7 +166,7 @@ def shared(bets: Bets, which: Chosen, pulls: Pulls, stakes: Array) -> Bets:
     stake = flat(stakes, which.index + 2 * (pair + 1))  # after the two that are not against single claims
     old = (bets.v, bets.y, bets.z, bets.w)
     new = Bets(*(which.rows(x) for x in old)).add(one, staked(stake, pair >= 0))
-    return Bets(*(which.put(x, y) for x, y in zip(old, (new.v, new.y, new.z, new.w), strict=True)))
+    return Bets(*(which.put(x, y, owned) for x, y in zip(old, (new.v, new.y, new.z, new.w), strict=True)))
 
 
 def staked(stakes: Array, may: Array) -> Array:

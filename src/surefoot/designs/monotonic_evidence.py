@@ -134,7 +134,8 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         passed = first_false(wealth >= math.log(len(p.arms) / (CLIMB * p.delta)))
         base = xp.where(passed < RUNGS, xp.minimum(base + passed * step, largest), largest)
         wealth = moved(wealth, passed)
-        return replace(s, wealth=came.put(s.wealth, wealth), base=came.put(s.base, base), step=came.put(s.step, step))
+        wealth = came.put(s.wealth, wealth, s.owned)
+        return replace(s, wealth=wealth, base=came.put(s.base, base), step=came.put(s.step, step))
 
     def bracket(self, s: MonotonicState, news: Chosen) -> MonotonicState:
         """Lemma 4. Between which doses the largest safe one lies: that it is b is refuted where the bets that harm is
@@ -300,7 +301,7 @@ def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> Monotoni
         at, mine = xp.concat([at, more], axis=2), news.rows(doses)
     here = (mine == dose[:, None]) | xp.isinf(mine)  # at the first of these: all after it are free
     spot = news.within(xp.argmax(xp.astype(here, xp.int8), axis=1), doses.shape[2])
-    at, doses = spot.put(at, spot.rows(at) + new), spot.put(doses, dose)
+    at, doses = spot.put(at, spot.rows(at) + new, s.owned), spot.put(doses, dose, s.owned)
     return replace(s, doses=doses, at=at, total=news.put(s.total, news.rows(s.total) + new))
 
 

@@ -41,7 +41,6 @@ class SurefootMonotonic(Composed[MonotonicState]):
 
     name: ClassVar[str] = "surefoot-monotonic"
     shape: ClassVar[Shape] = "monotonic"
-    chunk: ClassVar[int] = 1024
     evidence: ClassVar[Evidence[Any]] = MonotonicEvidence()
 
 
