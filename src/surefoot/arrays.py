@@ -15,7 +15,7 @@ from array_api_compat import is_torch_array
 
 Array = Any  # an array of any array-API namespace
 NUMPY = np.ndarray, np.generic
-BLOCK = 3072  # entries that are worked on together where what they need for it should stay in a core's cache
+BLOCK = 6144  # entries that are worked on together where what they need for it should stay in a core's cache
 
 
 if TYPE_CHECKING:  # whose arguments are checked field by field

@@ -231,7 +231,7 @@ class Table:
         while True:
             running = numpy(self.batch.state.ending) == RUNNING
             left, more = int(running.sum()), self.fitting(int(running.sum()))
-            if left < (len(running) if more else 0.95 * len(running)):
+            if left < (len(running) if more else 0.85 * len(running)):
                 self.record(~running)
                 self.rows, self.batch = self.rows[running], self._of(running)
                 running = running[running]

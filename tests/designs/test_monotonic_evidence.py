@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import pairwise, product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,8 @@ def both(at: Any, levels: bool, noise: Noise, x: Any, exact: bool = True) -> lis
     doses, rows, row = np.full((1, 2, MORE), np.inf), np.zeros((1, 2, MORE, WIDTH)), np.zeros(1, int)
     came = np.random.default_rng(len(at)).permutation(len(at))
     doses[0, 0, : len(at)], rows[0, 0, : len(at)] = at[came, DOSE], at[came, :WIDTH]
-    return [f(problem, table(doses, rows, row, row), x, exact)[0, 0] for f in (down, up)]
+    state = SimpleNamespace(doses=doses, at=rows, kept=np.array([[len(at), 0]]))
+    return [f(problem, table(state, row, row), x, exact)[0, 0] for f in (down, up)]
 
 
 def every_b(at: Any, levels: bool) -> list[float]:
@@ -287,7 +289,7 @@ def test_there_is_room_for_any_number_of_doses() -> None:
     for dose in np.sort(doses):
         two = told(two, dose, 2, dose, 0.2, harm=0.25, below=0.2, above=0.3)
     assert one.at.shape[2] >= 3 * MORE
-    one_table, two_table = (table(s.doses, s.at, np.zeros(1, int), np.zeros(1, int)) for s in (one, two))
+    one_table, two_table = (table(s, np.zeros(1, int), np.zeros(1, int)) for s in (one, two))
     assert np.all(np.diff(one_table.dose[0]) > 0) and one_table.dose.shape[1] == 3 * MORE
     for x, y in zip(one_table, two_table, strict=True):
         np.testing.assert_allclose(x, y)
@@ -345,7 +347,7 @@ def test_the_wealth_against_a_true_claim_is_that_of_a_fair_game(policy: Policy[A
         effect, harm, _ = scenario.draw(rng, problem, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
         x = [np.full((trials, 1), v) for v in truth.value]
-        arms = [table(state.doses, state.at, row, 0 * row + k) for k in range(3)]
+        arms = [table(state, row, 0 * row + k) for k in range(3)]
         mine, theirs = ([f(problem, arms[k], x[k], True)[:, 0] for k in range(3)] for f in (down, up))
         one = np.array([*mine, *theirs])
         one[2] += or_alone(theirs[0] + theirs[1])  # the claim of the last, which is as true as the others

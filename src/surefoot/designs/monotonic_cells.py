@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..arrays import BLOCK, Array, Chosen, along, array_namespace, blocks, clip, device, like
 from ..bounds import TILT, Mixture
@@ -32,28 +32,24 @@ class Table(NamedTuple):
     at: Array
 
 
-def table(doses: Array, at: Array, row: Array, arm: Array) -> Table:
+def table(s: Any, row: Array, arm: Array) -> Table:
     """These arms of these trials. Doses are kept in the order in which they came."""
-    xp, (_, d, many) = array_namespace(at), doses.shape
+    xp, (_, d, many) = array_namespace(s.at), s.doses.shape
     pair = row * d + arm
-    dose = xp.take(xp.reshape(doses, (-1, many)), pair, axis=0)
-    most = int(xp.max(xp.sum(xp.astype(xp.isfinite(dose), xp.int64), axis=1)))
-    order = xp.argsort(dose, axis=1)[:, : max(most, 1)]
+    dose = xp.take(xp.reshape(s.doses, (-1, many)), pair, axis=0)
+    order = xp.argsort(dose, axis=1)[:, : max(int(xp.max(xp.take(xp.reshape(s.kept, (-1,)), pair))), 1)]
     index = xp.reshape(pair[:, None] * many + order, (-1,))
-    mine = xp.reshape(xp.take(xp.reshape(at, (-1, WIDTH)), index, axis=0), (*order.shape, WIDTH))
+    mine = xp.reshape(xp.take(xp.reshape(s.at, (-1, WIDTH)), index, axis=0), (*order.shape, WIDTH))
     return Table(arm, along(dose, order), mine)
 
 
-def told(
-    test: Callable[..., Array], p: Problem, doses: Array, at: Array, row: Array, arm: Array, x: Array, exact: bool
-) -> Array:
+def told(test: Callable[..., Array], s: Any, row: Array, arm: Array, x: Array, exact: bool) -> Array:
     """What a test, `down` or `up`, says of these arms of these trials. Those with about as many doses are asked
     together: a table is as wide as the most that one of its arms has."""
-    xp, (_, d, many) = array_namespace(x), doses.shape
-    mine = xp.take(xp.reshape(doses, (-1, many)), row * d + arm, axis=0)
-    order = xp.argsort(xp.sum(xp.astype(xp.isfinite(mine), xp.int64), axis=1))
+    xp = array_namespace(x)
+    order = xp.argsort(xp.take(xp.reshape(s.kept, (-1,)), row * s.n.shape[1] + arm))
     found = [
-        test(p, table(doses, at, xp.take(row, i), xp.take(arm, i)), xp.take(x, i, axis=0), exact)
+        test(s.problem, table(s, xp.take(row, i), xp.take(arm, i)), xp.take(x, i, axis=0), exact)
         for i in (order[part] for part in blocks(order, BLOCK // 12))
     ]
     return xp.take(xp.concat(found), xp.argsort(order), axis=0)

@@ -109,7 +109,7 @@ def remember(
         now.append(keep(p, old, new[part, :], dose[part], some))
         found.append(estimate(p, last(now[-1]), last(at[part, :]), last(rise[part, :]), some))
     fields = zip(vars(before).values(), zip(*found, strict=True), strict=True)
-    guess = Guess(*(came.put(x, xp.concat([first(y) for y in parts])[: came.count, ...]) for x, parts in fields))
+    guess = Guess(*(came.put(x, first(xp.concat(parts, axis=-1))[: came.count, ...]) for x, parts in fields))
     return came.put(known, xp.concat(now)[: came.count, ...]), guess
 
 

@@ -50,7 +50,7 @@ HUGE = 1e60  # levels beyond which no value lies
 LEVELS = [-HUGE, -10.0, -1.0, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 2.0, 11.0, HUGE]  # from one value to another
 BETWEEN = slice(LEVELS.index(0.0), LEVELS.index(1.0) + 1)
 FINER = 16  # parts of a cell between two levels
-MORE = 8  # room for so many doses at a time
+MORE = 16  # room for so many doses at a time
 
 
 class Stakes(NamedTuple):
@@ -73,6 +73,7 @@ class MonotonicState(State):
     step: Array
     n: Array  # pulls
     doses: Array  # (trials, arms, doses) that were bet on, as they came; infinite where there are no more
+    kept: Array  # how many these are
     at: Array  # (trials, arms, doses, WIDTH): what is kept of the pulls there
     total: Array  # (trials, arms, WIDTH): of all doses
 
@@ -93,6 +94,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
             step=(like(base, problem.largest) - base) / RUNGS,
             n=first["standing"],
             doses=xp.full((*base.shape, MORE), xp.inf, dtype=xp.float64),
+            kept=first["standing"],
             at=at,
             total=total,
         )
@@ -147,7 +149,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         if not bool(xp.any(may)):
             return s
         which = news.among(may)
-        t = table(s.doses, s.at, which.index // d, which.index % d)
+        t = table(s, which.index // d, which.index % d)
         count = xp.arange(t.dose.shape[1], dtype=xp.float64, device=device(t.dose))
         under, over = before(t.at[..., UNDER], -1)[:, :-1], before(t.at[..., OVER])[:, 1:]
         good = first_false((under >= low) & xp.isfinite(t.dose))[:, None]
@@ -187,7 +189,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
         come to enough for every x and every b; and an x where they come to little. Upper bounds of them come first."""
         xp, goal = array_namespace(s.at), goal_of(s.problem)
         low, high = mean(s.total[..., BELOW]) - shift, along(mean(s.total[..., ABOVE]), other)
-        level, pairs = 0.5 * (low + high), Chosen(which & (low < high) & over_all(s, other, goal))
+        level, pairs = 0.5 * (low + high), over_all(s, which & (low < high), other, goal)
         no = xp.zeros(which.shape, dtype=xp.bool, device=device(low))
         x = between(pairs, low, high)
         at = x[:, BETWEEN]
@@ -235,7 +237,7 @@ class MonotonicEvidence(Evidence[MonotonicState]):
     def bound(self, s: MonotonicState, test: Any, sums: slice, sign: float) -> Array:
         """The x nearest to the mean at which the test, which grows with the distance, comes to enough."""
         xp, p = array_namespace(s.at), s.problem
-        t = table(s.doses, s.at, *xp.nonzero(s.standing >= 0))
+        t = table(s, *xp.nonzero(s.standing >= 0))
         goal = math.log(2 * len(p.arms) / p.delta)
         middle = xp.reshape(mean(s.total[..., sums]), (-1, 1))
         near, far = (xp.full_like(middle, p.noises[0].scale * 2.0**k) for k in (-40, 20))
@@ -293,16 +295,17 @@ def sums_of_bets(noise: Noise, size: Array, pull: Pull) -> tuple[Array, Array, A
 
 def record(s: MonotonicState, news: Chosen, dose: Array, new: Array) -> MonotonicState:
     """With these bets added to those at their doses, or kept at the next free place."""
-    xp, doses, at = array_namespace(s.at), s.doses, s.at
-    mine = news.rows(doses)
-    if bool(xp.any(xp.isfinite(mine[:, -1]))):  # no room for another dose
+    xp, doses, at, free = array_namespace(s.at), s.doses, s.at, news.rows(s.kept)
+    if int(xp.max(free)) == doses.shape[2]:  # no room for another dose
         doses = xp.concat([doses, xp.full((*doses.shape[:2], MORE), xp.inf, dtype=at.dtype, device=device(at))], axis=2)
         more = xp.zeros((*doses.shape[:2], MORE, WIDTH), dtype=at.dtype, device=device(at))
-        at, mine = xp.concat([at, more], axis=2), news.rows(doses)
-    here = (mine == dose[:, None]) | xp.isinf(mine)  # at the first of these: all after it are free
-    spot = news.within(xp.argmax(xp.astype(here, xp.int8), axis=1), doses.shape[2])
+        at = xp.concat([at, more], axis=2)
+    same = news.rows(doses) == dose[:, None]
+    place = xp.argmax(xp.astype(same, xp.int8), axis=1)
+    place = xp.where(pick(same, place)[:, 0], place, free)
+    spot, kept = news.within(place, doses.shape[2]), news.put(s.kept, xp.maximum(free, place + 1))
     at, doses = spot.put(at, spot.rows(at) + new, s.owned), spot.put(doses, dose, s.owned)
-    return replace(s, doses=doses, at=at, total=news.put(s.total, news.rows(s.total) + new))
+    return replace(s, doses=doses, kept=kept, at=at, total=news.put(s.total, news.rows(s.total) + new))
 
 
 def unbet(p: Problem) -> float:
@@ -325,13 +328,17 @@ def most_bet_on(s: MonotonicState, live: Array) -> tuple[Array, Array]:
     return most, xp.where(mine, xp.argmax(xp.where(mine, -2.0, bet), axis=1)[:, None], most[:, None])
 
 
-def over_all(s: MonotonicState, other: Array, goal: float) -> Array:
-    """Where the bets that harm is above the limit come to enough by themselves, less what was never bet of the leader:
-    they must where b is above all doses that were pulled and x far off, unless b can only be the last of them."""
+def over_all(s: MonotonicState, which: Array, other: Array, goal: float) -> Chosen:
+    """Of these claims those where the bets that harm is above the limit come to enough by themselves, less what was
+    never bet of the leader: they must where b is above all doses that were pulled and x far off, unless b can only be
+    the last of them."""
     xp, p = array_namespace(s.at), s.problem
-    enough = (s.total[..., OVER] >= goal - or_alone(like(s.at, -unbet(p)))) | (p.levels is not None)
-    last = xp.any((s.doses >= like(s.at, p.largest)[:, None]) & xp.isfinite(s.doses), axis=-1)
-    return (enough | last) & (along(s.total[..., ABOVE][..., 0], other) > 0)
+    some = Chosen(which & (along(s.total[..., ABOVE][..., 0], other) > 0))
+    enough = some.rows(s.total)[:, OVER] >= goal - or_alone(like(s.at, -unbet(p)))
+    if p.levels is not None:
+        return some
+    doses, largest = some.rows(s.doses), xp.take(like(s.at, p.largest), some.index % which.shape[1])
+    return some.among(enough | xp.any((doses >= largest[:, None]) & xp.isfinite(doses), axis=-1))
 
 
 def between(pairs: Chosen, low: Array, high: Array) -> Array:
@@ -363,7 +370,7 @@ def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, 
     are above x + shift, or for the `other` one's above x."""
     xp, d = array_namespace(x), len(s.problem.arms)
     row, arm = pair // d, pair % d
-    mine = told(down, s.problem, s.doses, s.at, row, arm, x + shift, exact)
+    mine = told(down, s, row, arm, x + shift, exact)
     led = xp.take(s.total[..., ABOVE][..., 0] > 0, row, axis=0) & (xp.arange(d, device=device(x)) != arm[:, None])
     i, j = xp.nonzero(led)
     if i.shape[0] == 0:
@@ -371,6 +378,6 @@ def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, 
     there = xp.take(row, i)
     named = xp.take(xp.reshape(other, (-1,)), xp.take(pair, i))
     raised = shift * xp.astype(named != j, x.dtype)[:, None]
-    found = told(up, s.problem, s.doses, s.at, there, j, xp.take(x, i, axis=0) + raised, exact)
+    found = told(up, s, there, j, xp.take(x, i, axis=0) + raised, exact)
     none = xp.zeros((*led.shape, x.shape[1]), dtype=x.dtype, device=device(x))
     return mine, or_alone(xp.sum(put(none, led, found), axis=1))
