@@ -3,7 +3,7 @@
     rates   trials a second at several widths
     agree   failures and means on every scenario of the catalogue, against NumPy, in standard errors
 
-Options: --device cuda --trials 20000 --seconds 20 --widths 4096,65536 --designs NAME,... --scenarios NAME,...
+Options: --device cuda --trials 20000 --seconds 20 --widths 4096,65536 --designs NAME,... --scenarios NAME,... --out DIR
     --workers 4: also so many processes on the device, each with trials of its own, at the smallest width (start
     nvidia-cuda-mps-control -d before)
 Needs NumPy, PyTorch and array-api-compat alone: a borrowed machine may have no more.
@@ -19,6 +19,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from surefoot.catalogue import CASES, case
+from surefoot.check import WIDE
 from surefoot.checks import SurefootError
 from surefoot.designs import DESIGNS, make
 from surefoot.simulate import simulate
@@ -77,19 +78,21 @@ def alone(name: str, scenario: str, device: str, width: int, seed: int) -> tuple
 
 
 def agree(options: argparse.Namespace) -> None:
-    """z of the difference in mean pulls, and of the share that failed; beyond 4 in absolute value it is marked."""
+    """z of the difference in mean pulls, and of the share that failed; beyond 4 in absolute value it is marked. Runs
+    are those of `surefoot check --trials 20000`: what this has kept in the same folder is not played again."""
     bad, worst = 0, 0.0
     for name in options.designs or [n for n, kind in DESIGNS.items() if kind().guarantee and kind.portable]:
         design = make(name)
         for scenario in options.scenarios or CASES:
-            problem, truth = case(scenario)
+            problem, truth = case(scenario, budget=10**9)
             if problem.shape != design.shape:
                 continue
             began, found = time.perf_counter(), []
             try:
                 for device in (None, options.device):
-                    trials = options.trials if device else min(options.trials, options.cpu_trials)
-                    found.append(simulate(problem, truth, design, trials, 2, device=device, keep=False, progress=False))
+                    how: dict[str, Any] = {"device": device, "width": min(options.trials, WIDE) if device else None}
+                    how |= {"out": options.out, "keep": False, "progress": False}
+                    found.append(simulate(problem, truth, design, options.trials, 1, **how))
             except SurefootError as error:
                 say(f"{name:20} {scenario:24} {error}")
                 continue
@@ -118,7 +121,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("parts", nargs="*", default=["rates", "agree"])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--trials", type=int, default=20_000)
-    parser.add_argument("--cpu-trials", type=int, default=20_000, dest="cpu_trials")
+    parser.add_argument("--out")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--widths", type=lambda text: [int(x) for x in text.split(",")])
