@@ -15,6 +15,7 @@ from array_api_compat import is_torch_array
 
 Array = Any  # an array of any array-API namespace
 NUMPY = np.ndarray, np.generic
+SHORT = 30  # entries of a row, so few that NumPy's reductions along it take longer than to turn the array round first
 BLOCK = 6144  # entries that are worked on together where what they need for it should stay in a core's cache
 
 
@@ -38,9 +39,12 @@ def _quick() -> ModuleType:
     """NumPy, with what is called most often called as the standard has it, and no other way: to look for other ways
     first takes longer than to add two small arrays."""
 
-    def reduction(reduce: Any) -> Any:
+    def reduction(ufunc: Any) -> Any:
         def reduced(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-            return reduce(x, axis, dtype, None, keepdims)
+            turns = axis == 1 == x.ndim - 1 and x.shape[1] <= SHORT and x.size > BLOCK
+            if turns and (ufunc is not np.add or x.dtype.kind != "f"):  # that sum depends on the order
+                return reduced(x.T.copy(), axis=0, dtype=dtype)[:, None if keepdims else ...]
+            return ufunc.reduce(x, axis, dtype, None, keepdims)
 
         return reduced
 
@@ -62,7 +66,7 @@ def _quick() -> ModuleType:
         "all": np.logical_and,
         "any": np.logical_or,
     }.items():
-        setattr(quick, name, reduction(ufunc.reduce))
+        setattr(quick, name, reduction(ufunc))
     return quick
 
 

@@ -17,7 +17,7 @@ from .simulate import Run, simulate_all
 
 Row = dict[str, Any]
 
-WIDE = 4096  # trials side by side on a device: several processes share it, a run each
+WIDE = 16384  # trials side by side on a device: several processes share it, a run each
 
 
 def check(

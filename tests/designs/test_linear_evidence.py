@@ -130,7 +130,7 @@ def test_what_is_not_staked_is_not_bet() -> None:
     cohort = Cohort(np.array([[0.3, 0.8, 0.3]]), n, stakes)
     for it in (cohort, replace(cohort, stakes=None)):
         state = DESIGN.tell(start, it, Outcome(n, 0.2 * n, 0.1 * n))
-        for bets in (state.own, state.led, state.shared):
+        for bets in (state.own, state.led, state.own_shared, state.led_shared):
             assert np.all((bets.v[0] > 0).reshape(3, -1) == [[it is cohort], [False], [False]])
         assert np.all(state.data.v > 0) and np.all(state.safe > 0.3)
     assert DESIGN.verdict(state).lower[0, 1] == -math.inf
@@ -142,7 +142,8 @@ def test_shared_stakes_against_others_need_a_led_one() -> None:
     n, stakes = np.full((1, 3), 50), np.full((1, 3, 5), 0.5)
     stakes[0, 0, 1] = np.nan
     state = DESIGN.tell(DESIGN.start(problem), Cohort(np.full((1, 3), 0.3), n, stakes), Outcome(n, 0.2 * n, 0.1 * n))
-    np.testing.assert_array_equal(state.shared.v[0] > 0, [[True, False, False], [True] * 3, [True] * 3])
+    assert np.all(state.own_shared.v > 0)
+    np.testing.assert_array_equal(state.led_shared.v[0] > 0, [[False] * 3, [True] * 3, [True] * 3])
 
 
 def test_the_certified_dose_never_falls() -> None:

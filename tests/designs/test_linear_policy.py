@@ -6,7 +6,7 @@ import pytest
 from surefoot import Arm, Noise, Problem, Scenario, SurefootError, case, make, simulate
 from surefoot.designs.base import ACTIVE
 from surefoot.designs.linear_estimates import Line, Pair
-from surefoot.designs.linear_policy import FLOOR, HASTE, RARELY, LinearPolicy, turns
+from surefoot.designs.linear_policy import FLOOR, HASTE, RARELY, LinearPolicy, roles, turns
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.scenario import Linear
 from surefoot.testing import play
@@ -54,7 +54,7 @@ def test_cohorts_are_shares_of_the_pulls_and_small_where_doses_climb() -> None:
 
 def test_leader_or_weakest_rival_has_a_whole_turn() -> None:
     for state, *_ in play(DESIGN, *case("paper-linear", 6), trials=10):
-        part, open_ = turns(state, state.n.astype(float)), (state.found == 0) & (state.ending == 0)
+        part, open_ = turns(state, state.n.astype(float), *roles(state)), (state.found == 0) & (state.ending == 0)
         assert np.all((part == 0) | ((part >= RARELY) & (part <= 1)))
         assert np.all(part.max(axis=1)[open_] == 1)
 
@@ -114,5 +114,5 @@ def test_where_the_evidence_is_weakest(independent: bool) -> None:
     bar = 0.5 * (low + high)
     for _ in range(3):
         bar = pair.weakest(low, bar, high)[0]
-    least = np.min(pair.at(low + (high - low) * np.linspace(0, 1, 401)[:, None])[3], axis=0)
-    assert np.mean(pair.at(bar)[3] > 1.1 * least + 1e-9) < 0.02
+    least = np.min(pair.at(low + (high - low) * np.linspace(0, 1, 401)[:, None])[0][3], axis=0)
+    assert np.mean(pair.at(bar)[0][3] > 1.1 * least + 1e-9) < 0.02

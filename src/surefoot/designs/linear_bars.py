@@ -47,15 +47,16 @@ class Bets:
     z: Array  # of weight * harm
     w: Array  # of weight * dose
 
-    def add(self, pulls: Pulls, stake: Array) -> Bets:
-        """With these pulls bet too."""
+    @classmethod
+    def on(cls, pulls: Pulls) -> Bets:
+        """With a stake of 1 on each of these."""
         once = pulls.n * pulls.dose**2
-        return Bets(
-            self.v + stake**2 * once,
-            self.y + stake * (pulls.dose * pulls.effect),
-            self.z + stake * (pulls.dose * pulls.harm),
-            self.w + stake * once,
-        )
+        return cls(once, pulls.dose * pulls.effect, pulls.dose * pulls.harm, once)
+
+    def add(self, one: Bets, stake: Any) -> Bets:
+        """With those too, at so many times their stake."""
+        v, y, z, w = self.v + stake**2 * one.v, self.y + stake * one.y, self.z + stake * one.z, self.w + stake * one.w
+        return Bets(v, y, z, w)
 
     def at(self, index: Array) -> Bets:
         """Those at these places of the flattened arrays."""

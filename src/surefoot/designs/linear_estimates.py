@@ -51,9 +51,8 @@ def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Loo
     one, other = line(index), line(row * d + xp.take(leader, row))
     low = xp.where(one.v > 1e-12, flat(value, index), 0.0) / unit
     first = 0.5 * (low + high) if before is None else xp.clip(flat(before.bar, index) / unit, low, high)
-    bar, ahead, behind = Pair(one, other, shift / unit, p.signals == "independent").weakest(low, first, high)
-    evidence = 0.5 * (ahead**2 * other.v + behind**2 * one.v)
-    ahead, behind, evidence = (rivals.spread(x, 0.0) for x in (ahead, behind, evidence))
+    bar, *found = Pair(one, other, shift / unit, p.signals == "independent").weakest(low, first, high)
+    ahead, behind, evidence = (rivals.spread(x, 0.0) for x in found)
     return Look(leader, value, rivals.put(value, bar * unit), ahead, behind, evidence, scale)
 
 
@@ -120,34 +119,35 @@ class Pair:
     shift: Array
     independent: bool
 
-    def weakest(self, low: Array, t: Array, high: Array) -> tuple[Array, Array, Array]:
-        """Where between the values of the two the evidence against the rival is nearly least, and by how much for each
-        unit of dose the leader is ahead there, and the rival behind; from a `t` between them, at best where it was
-        least before.
+    def weakest(self, low: Array, t: Array, high: Array) -> tuple[Array, ...]:
+        """Where between the values of the two the evidence against the rival is nearly least; there by how much for
+        each unit of dose the leader is ahead, and the rival behind, and the evidence; from a `t` between them, at best
+        where it was least before.
 
         The leader shows the lesser of cone and cap, so that the evidence may be least at two places: near the leader's
         value, where the cap shows nothing, and nearer to the rival's, where it is the cone that shows little.
         """
-        xp, (*found, rival_caps, leader_caps) = array_namespace(t), self.at(t)
+        xp, (found, rival_caps, leader_caps) = array_namespace(t), self.at(t)
         norm = 1 + t**2 if self.independent else (1 + t) ** 2
         rival = self.rival.form(rival_caps, norm, xp.zeros_like(t))
         for caps in (leader_caps, ~leader_caps):
             both = (x + y for x, y in zip(rival, self.leader.form(caps, norm, self.shift), strict=True))
-            new = self.at(clip(self.least(*both), low, high))[:4]
+            new = self.at(clip(self.least(*both), low, high))[0]
             better = new[3] < found[3]
-            found = [xp.where(better, x, y) for x, y in zip(new, found, strict=True)]
-        return found[0], found[1], found[2]
+            found = tuple(xp.where(better, x, y) for x, y in zip(new, found, strict=True))
+        return found
 
-    def at(self, t: Array) -> tuple[Array, ...]:
-        """A bar, how far the leader is ahead there and the rival behind, twice the evidence, whose caps these are."""
+    def at(self, t: Array) -> tuple[tuple[Array, ...], Array, Array]:
+        """A bar, how far the leader is ahead there and the rival behind, the evidence; and whose caps these are."""
         xp, rival, leader, less = array_namespace(t), self.rival, self.leader, t - self.shift
-        zero, root = xp.zeros_like(t), xp.sqrt(1 + t**2) if self.independent else 1 + t
+        root = xp.sqrt(1 + t**2) if self.independent else 1 + t
         cone, cap = (t * rival.mu - rival.theta) / root, t * rival.cap - rival.theta
-        rival_caps, behind = cap > cone, xp.maximum(xp.maximum(cone, cap), zero)
+        rival_caps, behind = cap > cone, xp.maximum(xp.maximum(cone, cap), 0.0)
         cone, cap = (leader.theta - less * leader.mu) / root, leader.theta - less * leader.cap
         leader_caps = cap < cone
-        ahead = xp.maximum(xp.where(leader_caps, cap, cone), zero)
-        return t, ahead, behind, behind**2 * rival.v + ahead**2 * leader.v, rival_caps, leader_caps
+        ahead = xp.maximum(xp.minimum(cap, cone), 0.0)
+        evidence = 0.5 * (ahead**2 * leader.v + behind**2 * rival.v)
+        return (t, ahead, behind, evidence), rival_caps, leader_caps
 
     def least(self, A: Array, B: Array, C: Array) -> Array:
         """Where (A - 2Bt + Ct^2) / norm(t)^2 is least."""

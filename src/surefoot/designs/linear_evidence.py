@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from array_api_compat import is_numpy_array
 
-from ..arrays import Array, Chosen, array_namespace, clip, device, like, replace
+from ..arrays import Array, Chosen, array_namespace, clip, device, floats, like, replace, rows
 from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
@@ -51,7 +51,8 @@ class LinearState(State):
     data: Bets  # all pulls, with a stake of 1
     own: Bets  # against the arm's own claim
     led: Bets  # against the claims of the others
-    shared: Bets  # (trials, arms, arms): of each arm's pulls against each arm's claim
+    own_shared: Bets  # against the arm's own claim, with the size that all arms share
+    led_shared: Bets  # (trials, arms, arms): so against the claim of each of the others
     own_rates: Rates | None  # of binary effects
     led_rates: Rates | None
     harm_at_start: Array  # a lower bound on it
@@ -82,8 +83,8 @@ class LinearEvidence(Evidence[LinearState]):
         wide = xp.zeros((*zero.shape, zero.shape[1]), dtype=xp.float64)
         return LinearState(
             **first, n=xp.zeros_like(first["standing"]), dose=zero, harms=zero, data=none, own=none, led=none,
-            shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates, harm_at_start=zero - xp.inf,
-            look=look(problem, none, first["standing"] == ACTIVE),
+            own_shared=none, led_shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates,
+            harm_at_start=zero - xp.inf, look=look(problem, none, first["standing"] == ACTIVE),
             again=zero + goal(problem) + SPARE, weak=zero + xp.nan,
         )  # fmt: skip
 
@@ -146,27 +147,24 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     pulls = every = Pulls(n, dose, raw.effect / sy, raw.harm / sz)
     if outcome.weight is not None:  # doses rest on harms; a bet with both readings takes both at the lesser weight
         pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
-    may, arms = came & (cohort.dose <= s.safe), xp.arange(len(p.arms), device=device(s.dose))
-    own, led = (staked(cohort.stakes[..., i], may) for i in range(2))
-    against = Chosen((led > 0)[..., None] | (may[..., None] & (arms[:, None] == arms)))
+    one, may, stakes = Bets.on(pulls), came & (cohort.dose <= s.safe), cohort.stakes
+    both = (stakes[..., 0], stakes[..., 1], xp.linalg.diagonal(stakes[..., 2:]))
+    own, led, itself = (staked(xp.asarray(x, copy=True), may) for x in both)
     return replace(
         s, n=s.n + count, dose=s.dose + n * dose, harms=s.harms + raw.harm,
-        data=s.data.add(every, xp.ones_like(n)), own=s.own.add(pulls, own), led=s.led.add(pulls, led),
-        shared=shared(s.shared, against, pulls, cohort.stakes, s.owned),
+        data=s.data.add(one if every is pulls else Bets.on(every), 1.0), own=s.own.add(one, own),
+        led=s.led.add(one, led), own_shared=s.own_shared.add(one, itself),
+        led_shared=shared(s.led_shared, Chosen(led > 0), one, stakes, s.owned),
         own_rates=s.own_rates and s.own_rates.add(raw, own > 0),
         led_rates=s.led_rates and s.led_rates.add(raw, led > 0),
     )  # fmt: skip
 
 
-def shared(bets: Bets, which: Chosen, pulls: Pulls, stakes: Array, owned: bool) -> Bets:
-    """With these bets of an arm's pulls against a claim added: few of all that there could be."""
-    arms = stakes.shape[1]
-    pair = which.index // arms
-    one = Pulls(*(flat(x, pair) for x in (pulls.n, pulls.dose, pulls.effect, pulls.harm)))
-    stake = flat(stakes, which.index + 2 * (pair + 1))  # after the two that are not against single claims
-    old = (bets.v, bets.y, bets.z, bets.w)
-    new = Bets(*(which.rows(x) for x in old)).add(one, staked(stake, pair >= 0))
-    return Bets(*(which.put(x, y, owned) for x, y in zip(old, (new.v, new.y, new.z, new.w), strict=True)))
+def shared(bets: Bets, which: Chosen, one: Bets, stakes: Array, owned: bool) -> Bets:
+    """With the bets of these arms' pulls against every claim added: few of all arms."""
+    one = taken(one, lambda x: which.rows(x)[:, None])
+    new = taken(bets, which.rows).add(one, staked(which.rows(stakes)[:, 2:], one.v > 0))
+    return Bets(*(which.put(x, y, owned) for x, y in zip(vars(bets).values(), vars(new).values(), strict=True)))
 
 
 def staked(stakes: Array, may: Array) -> Array:
@@ -180,7 +178,7 @@ def certify(s: LinearState, came: Array) -> LinearState:
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     a0, largest, seen = like(s.dose, p.starts), like(s.dose, p.largest), s.data.v > 0
     limit = a0 * (p.limit / sz)
-    upper, lower = harm_slopes(s, came & seen, limit)
+    upper, lower = harm_slopes(s, Chosen(came & seen))
     safe = round_down(p, clip(limit / upper, a0, largest))
     unsafe = round_down(p, clip(limit / xp.maximum(lower, like(lower, 1e-100)), a0, largest))
     safe = xp.maximum(s.safe, safe)
@@ -193,31 +191,31 @@ def certify(s: LinearState, came: Array) -> LinearState:
     )
 
 
-def harm_slopes(s: LinearState, came: Array, limit: Array) -> tuple[Array, Array]:
-    """Upper and lower bounds on the slopes of the harm; infinite where they would move neither dose.
+def harm_slopes(s: LinearState, came: Chosen) -> tuple[Array, Array]:
+    """Upper and lower bounds on the slopes of the harm of the arms that `came`; infinite where they would move neither
+    dose.
 
     No mixture is above its best bet, exp((mv - z)^2 / 2v): where not even that would move a dose, nothing is computed.
     """
-    xp, p, sz = array_namespace(s.pulls), s.problem, sigmas(s.problem)[1]
+    p, sz, safe, arm = s.problem, sigmas(s.problem)[1], came.rows(s.safe), came.index % len(s.problem.arms)
     up, down = (share * p.delta / len(p.arms) for share in (SAFETY, UNSAFE))
-    rises, falls = came & (s.safe < like(s.safe, p.largest)), came
-    if not binary(p)[1]:
-        v = xp.where(came, s.data.v, 1.0)
-        mean, error = s.data.z / v, 1 / xp.sqrt(v)
-        rises = rises & ((mean + math.sqrt(-2 * math.log(up)) * error) * s.safe < limit)
-        falls = falls & ((mean - math.sqrt(-2 * math.log(down)) * error) * s.unsafe > limit)
-    found = []
-    for moves, upward in ((rises, True), (falls, False)):
-        these = Chosen(moves)
-        n, dose, harms, v, z = (these.rows(x) for x in (s.n, s.dose, s.harms, s.data.v, s.data.z))
-        if binary(p)[1]:
-            rate, alpha = (rate_upper, up) if upward else (rate_lower, down)
-            bound = rate(xp.astype(n, xp.float64), dose, harms, alpha, 2) / sz
-        else:
-            top = p.limit / sz
-            bound = slope_upper(v, z, up, 2) if upward else (z - radius(v * top**2, down, ANY, 1) / top) / v
-        found.append(these.spread(bound, xp.inf if upward else -xp.inf))
-    return found[0], found[1]
+    rises = safe < flat(like(safe, p.largest), arm)
+    if binary(p)[1]:
+        rising, falling = came.among(rises), came
+        upper, lower = (
+            rate(floats(at.rows(s.n)), at.rows(s.dose), at.rows(s.harms), alpha, 2) / sz
+            for at, rate, alpha in ((rising, rate_upper, up), (falling, rate_lower, down))
+        )
+    else:
+        xp, top, v, z = array_namespace(safe), p.limit / sz, came.rows(s.data.v), came.rows(s.data.z)
+        mean, error, limit = z / v, 1 / xp.sqrt(v), flat(like(safe, p.starts), arm) * top
+        falls = (mean - math.sqrt(-2 * math.log(down)) * error) * came.rows(s.unsafe) > limit
+        rises = rises & ((mean + math.sqrt(-2 * math.log(up)) * error) * safe < limit)
+        rising, falling = came.among(rises), came.among(falls)
+        upper = slope_upper(rows(v, rises), rows(z, rises), up, 2)
+        v, z = rows(v, falls), rows(z, falls)
+        lower = (z - radius(v * top**2, down, ANY, 1) / top) / v
+    return rising.spread(upper, math.inf), falling.spread(lower, -math.inf)
 
 
 def goal(p: Problem) -> float:
@@ -287,7 +285,7 @@ def claimed(s: LinearState, row: Array, arm: Array, leaders: Array, named: Array
 
     return Claims(
         own=s.own.at(k), led=of_others(s.led.at(j)),
-        own_shared=s.shared.at(k * d + arm), led_shared=of_others(s.shared.at(j * d + arm)),
+        own_shared=s.own_shared.at(k), led_shared=of_others(s.led_shared.at(j * d + arm)),
         own_rates=s.own_rates and s.own_rates.at(k), led_rates=s.led_rates and of_others(s.led_rates.at(j)),
         arm=reaches(s, k), leaders=reaches(s, j),
         named=None if named is None else leaders == xp.take(named, row),

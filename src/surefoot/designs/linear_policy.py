@@ -12,7 +12,6 @@ present dose*, counted by what they tell, and larger the less evidence there is.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,9 +58,10 @@ class LinearPolicy(Policy[LinearState]):
 
     def choose(self, state: LinearState, u: Array) -> Cohort:
         xp, s, n = array_namespace(state.pulls), state, floats(state.n)
-        few, may = starved(s, n), wanted(s)
-        turn = xp.where(few | (s.found > 0)[:, None], 1.0, turns(s, n))
-        growth = self.growth * turn * (1 + HASTE * (1 - xp.where(few, 0.0, progress(s))))
+        few, may, (leads, rival) = starved(s, n), wanted(s), roles(s)
+        rival = rival & ~s.near  # of those that are nothing more is to be shown
+        turn = xp.where(few | (s.found > 0)[:, None], 1.0, turns(s, n, leads, rival))
+        growth = self.growth * turn * (1 + HASTE * (1 - xp.where(few, 0.0, progress(s, leads, rival))))
         # v counts pulls by dose^2: at the certified one, which is the largest ever, so many tell as much
         worth = clip(s.data.v * (like(n, s.problem.starts) / s.safe) ** 2, WORTH * n, n)
         size = xp.maximum(xp.ceil(growth * xp.where(few, n, worth)), like(n, float(self.cohort)))
@@ -71,22 +71,23 @@ class LinearPolicy(Policy[LinearState]):
     def stakes(self, state: LinearState, cohort: Cohort) -> Array:
         """Own: in units of what an arm without effect would be behind by. Led: the same, of a leader that is
         established. Shared: what each arm is expected to show at the bar where the evidence is weakest."""
-        xp, look = array_namespace(state.pulls), state.look
-        scale = xp.where(state.n > 0, look.scale * shrink(state), first_scale(state))
-        leads = xp.where(established(state), xp.ones_like(scale), xp.nan)
-        ahead, behind = (xp.where(x > 0, x, xp.nan) for x in (look.ahead, look.behind))
-        stakes = xp.concat(
-            [x[..., None] for x in (scale, scale * leads)] + [leads[..., None] * ahead[:, None, :]], axis=2
-        )
-        places = xp.arange(math.prod(behind.shape), device=device(behind))
-        itself = Chosen.at(places, behind.shape).within(2 + places % behind.shape[1], stakes.shape[2])
-        return itself.put(stakes, xp.reshape(behind, (-1,)))
+        xp, look, (many, d), (leads, rival) = array_namespace(state.pulls), state.look, state.n.shape, roles(state)
+        scale = xp.where(state.n > 0, look.scale * shrink(state, leads, rival), first_scale(state))
+        stakes = xp.full((many, d, 2 + d), xp.nan, dtype=scale.dtype, device=device(scale))  # few of them are any
+        led = Chosen(leads & established(look, rival))
+        own, ahead = led.rows(scale)[:, None], xp.take(look.ahead, led.index // d, axis=0)
+        stakes = led.put(stakes, xp.concat([own, own, xp.where(ahead > 0, ahead, xp.nan)], axis=1), over=True)
+        arms = xp.reshape(xp.arange(many * d, device=device(scale)), (many, d))
+        for x, place in ((scale, 0), (xp.where(look.behind > 0, look.behind, xp.nan), 2 + arms[0, :])):
+            at = Chosen.at(xp.reshape(arms * (2 + d) + place, (-1,)), stakes.shape)
+            stakes = at.put(stakes, xp.reshape(x, (-1,)), over=True)
+        return stakes
 
 
-def shrink(s: LinearState) -> Array:
+def shrink(s: LinearState, leads: Array, rival: Array) -> Array:
     """Stakes of an arm, as a part of its scale: in proportion to how far its value is from the leader's (the leader's
     from the next), as a share of that, or could be for all that is known, so that no gap is too small for them."""
-    xp, look, (leads, rival) = array_namespace(s.pulls), s.look, roles(s)
+    xp, look = array_namespace(s.pulls), s.look
     best = pick(look.value, look.leader) + tolerance(s.problem)
     noise = 1 / (xp.maximum(look.scale, like(best, 1e-300)) * xp.sqrt(xp.maximum(s.data.v, like(best, 1e-12))))
     gap = 1 - look.value / xp.maximum(best, like(best, 1e-300)) + noise
@@ -94,20 +95,18 @@ def shrink(s: LinearState) -> Array:
     return xp.clip(REACH * gap, 0.0, 1.0)
 
 
-def progress(s: LinearState) -> Array:
+def progress(s: LinearState, leads: Array, rival: Array) -> Array:
     """How much of the evidence that refutes an arm's claim is there, from 0 to 1; of the leader, that of the rival with
     the least."""
-    xp, (leads, rival) = array_namespace(s.pulls), roles(s)
+    xp = array_namespace(s.pulls)
     part = xp.clip(s.look.evidence / (goal(s.problem) + LOSS), 0.0, 1.0)
-    return xp.where(leads, xp.minimum(least(part, rival & ~s.near), like(part, 1.0)), part)
+    return xp.where(leads, xp.minimum(least(part, rival), like(part, 1.0)), part)
 
 
-def turns(s: LinearState, n: Array) -> Array:
+def turns(s: LinearState, n: Array, leads: Array, rival: Array) -> Array:
     """Which part of a cohort each arm is pulled for, beside those that are starved. Of leader and rivals one for a
     whole one, the other for less the further the leader's share is from 1; rivals for less the more is against them."""
     xp, look = array_namespace(n), s.look
-    leads, rival = roles(s)
-    rival = rival & ~s.near  # of those that are nothing more is to be shown
     pulled = xp.log(xp.maximum(n, like(n, 1.0)))
     index = look.evidence + pulled
     first = least(index, rival)
@@ -139,10 +138,9 @@ def roles(s: LinearState) -> tuple[Array, Array]:
     return leads, (s.standing == ACTIVE) & ~leads
 
 
-def established(s: LinearState) -> Array:
-    """Which arm leads, where it is."""
-    leads, rival = roles(s)
-    return leads & (least(s.look.evidence, rival) >= ESTABLISHED)
+def established(look: Look, rival: Array) -> Array:
+    """In which trials the leader is ahead of every rival, as a column."""
+    return least(look.evidence, rival) >= ESTABLISHED
 
 
 def first_scale(s: LinearState) -> float:
@@ -151,9 +149,9 @@ def first_scale(s: LinearState) -> float:
 
 
 def least(x: Array, which: Array) -> Array:
-    """Of these arms, as a column; infinite where there is none. Turned round, it is found in a fifth of the time."""
+    """Of these arms, as a column; infinite where there is none."""
     xp = array_namespace(x)
-    return xp.min(last(xp.where(which, x, xp.inf)), axis=0)[:, None]
+    return xp.min(xp.where(which, x, xp.inf), axis=1, keepdims=True)
 
 
 def total(x: Array) -> Array:
