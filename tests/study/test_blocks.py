@@ -100,15 +100,15 @@ def test_no_block_goes_beyond_the_budget_unsaid(tmp_path: Path) -> None:
     study = created(tmp_path / "a.db", asked.but(budget=30), blocks=True)
     a, b = study.ask()
     assert study.tell(a.id, n=20, effect=10.0, harm=4.0) is None
-    with pytest.raises(SurefootError, match="11 subjects, where 5 were asked for and the budget has 10 left"):
+    with pytest.raises(SurefootError, match="11 subjects, where 4 were asked for and the budget has 10 left"):
         study.tell(b.id, n=11, effect=5.0, harm=2.0)
     said = study.tell(b.id, n=11, effect=5.0, harm=2.0, confirm="they came all at once")
-    assert said == f"{b.id}: 11 subjects told as a block of 5: the certificate lists it as a deviation"
-    with pytest.raises(SurefootError, match="200 subjects, where 5 were asked for"):
+    assert said == f"{b.id}: 11 subjects told as a block of 4: the certificate lists it as a deviation"
+    with pytest.raises(SurefootError, match="200 subjects, where 4 were asked for"):
         study.correct(a.id, n=200, effect=100.0, harm=40.0, reason="counted again")
     certificate = study.certificate().content
     assert [d["what"] for d in certificate["deviations"]] == [
-        f"{n} subjects were told as a block of 5" for n in (20, 11)
+        f"{n} subjects were told as a block of 4" for n in (20, 11)
     ]
     assert not any(arm["certified"] or arm["open"] for arm in study.status()["arms"])
     other = created(tmp_path / "b.db", asked, blocks=True)
@@ -135,7 +135,7 @@ def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
         ({"harm_sd": None}, "sigma is not known in this study: tell harm_squares or harm_sd as well"),
         ({"harm_mean": 0.2}, "harm: a sum or a mean, not both"),
         ({"harm": None}, "harm: sd without its sum or mean"),
-        ({"n": 10_000, "effect_squares": 80.0}, "10,000 subjects, where 5 were asked for"),
+        ({"n": 10_000, "effect_squares": 80.0}, "10,000 subjects, where 4 were asked for"),
         ({"effekt": 1.0}, "did you mean 'effect_"),
     ):
         with pytest.raises(SurefootError, match=message):
@@ -149,7 +149,7 @@ def test_what_cannot_be_told_of_a_block(tmp_path: Path) -> None:
     study.correct(a.id, reason="counted again", n=19, effect=9.5, effect_squares=7.0, harm=good["harm"], harm_sd=0.3)
     study.tell(b.id, n=10_000, effect_mean=0.5, effect_sd=0.3, harm_mean=0.1, harm_sd=0.3, confirm="a busy day")
     assert [row["what"] for row in study.certificate().content["deviations"]] == [
-        "10,000 subjects were told as a block of 5"
+        "10,000 subjects were told as a block of 4"
     ]
     assert study.verify()["ok"]
 

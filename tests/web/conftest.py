@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from surefoot import make
+
 from ..study.conftest import postgres as postgres
 from .server import Server, play, serving
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a running study `one` of three arms."""
+    """A server with a running study `one` of three arms, whose cohorts are enough for all tests of a file."""
     db = tmp_path_factory.mktemp("web") / "studies.db"
-    play(db, "one", "paper-linear", 3, most=2)
+    play(db, "one", "paper-linear", 3, most=2, design=make("surefoot-linear", cohort=8))
     with serving(db) as running:
         yield running
 

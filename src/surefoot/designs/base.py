@@ -57,7 +57,7 @@ class Cohort:
     >>> from surefoot import case, make
     >>> design, (problem, _) = make("surefoot-linear"), case("paper-linear", 2)
     >>> design.ask(design.start(problem, trials=1)).n
-    array([[5, 5]])
+    array([[4, 4]])
     """
 
     dose: Array
@@ -295,7 +295,7 @@ class Design(ABC, Generic[S]):
     >>> cohort = design.ask(state)
     >>> readings = Outcome(cohort.n, cohort.n * truth.effects(cohort.dose), cohort.n * truth.harms(cohort.dose))
     >>> design.tell(state, cohort, readings).pulls
-    array([10, 10, 10])
+    array([8, 8, 8])
     """
 
     name: ClassVar[str]

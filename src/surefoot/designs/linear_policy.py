@@ -47,9 +47,9 @@ class LinearPolicy(Policy[LinearState]):
 
     on: ClassVar[str] = "surefoot-linear"
 
-    growth: float = 0.0075
+    growth: float = 0.011
     cohort: int = 1
-    first: int = 5
+    first: int = 4
 
     def __post_init__(self) -> None:
         number("growth", self.growth, least=0)

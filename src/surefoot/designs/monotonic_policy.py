@@ -72,8 +72,8 @@ class MonotonicPolicy(Policy[MonotonicState]):
     """The policy of Surefoot-Monotonic.
 
     growth: an arm is pulled for this share of its pulls near its dose before the next decision, and twice that on the
-        way up; 0 with cohort 3 is fixed cohorts of three
-    cohort: and at least so often
+        way up; 0 is fixed cohorts of three
+    cohort: and at least so often: one by one, decisions gain little
     first: pulls of every arm to begin with
     """
 
@@ -81,7 +81,7 @@ class MonotonicPolicy(Policy[MonotonicState]):
     floor: ClassVar[MonotonicFloor] = MonotonicFloor()
 
     growth: float = 0.035
-    cohort: int = 1
+    cohort: int = 3
     first: int = 10
 
     def __post_init__(self) -> None:
