@@ -32,8 +32,8 @@ REST = {"SAFETY": 0.95, "CALM": 0.9}  # of delta, shared with the verdict
 TRIED: dict[str, dict[str, Sequence[Any]]] = {  # small letters are options of the policy
     "linear": {
         "SAFETY": (0.15, 0.45),
-        "SHARED": (0.1, 0.4),
-        "CAP": (0.1, 0.4),
+        "SHARED": (0.25, 0.5),
+        "CAP": (0.1, 0.2),
         "SPARE": (0.0, 1.5),
         "EASE": (0.25, 0.8),
         "ESTABLISHED": (0.1, 1.5),

@@ -631,7 +631,7 @@ def test_stakes_are_in_the_journal_before_the_readings(ended: Study) -> None:
             for staked, n in zip(event.data["stakes"], event.data["n"], strict=True):
                 assert not n or len(staked) == len(names)
     first = ended.log()[0].data["theorem"]
-    assert first["name"] == "surefoot-linear/4" and len(first["digest"]) == 64
+    assert first["name"] == "surefoot-linear/5" and len(first["digest"]) == 64
 
 
 @pytest.mark.parametrize("shape", ["linear", "monotonic"])
@@ -648,7 +648,7 @@ def test_any_single_change_is_found(shape: str, tmp_path: Path) -> None:
         study.tell_many(subjects(p).rows(study.ask()))
     note, events = study.checkpoint(tmp_path / "key"), study.log()
     rng, seen = np.random.default_rng(0), set[str]()
-    for _ in range(60):
+    for _ in range(100):
         at = int(rng.integers(len(events)))
         data = events[at].data
         paths = [path for path, _ in leaves(data)]

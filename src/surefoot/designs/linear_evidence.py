@@ -33,7 +33,7 @@ from .recommend import Estimates
 from .settle import conclude, round_down
 
 SAFETY, UNSAFE, VERDICT = 0.3, 0.05, 0.65  # shares of delta: doses; stops and largest safe doses; verdict or intervals
-CAP = 0.2  # share of the bet against an arm's own claim that is on its cap, where it has cone and cap
+CAP = 0.15  # share of the bet against an arm's own claim that is on its cap, where it has cone and cap
 SPARE = 0.5  # nats by which a mixture is always below the evidence at its best bet: no need to look before
 EASE = 0.7  # and none before this part of what is missing has come
 LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
@@ -64,7 +64,7 @@ class LinearState(State):
 class LinearEvidence(Evidence[LinearState]):
     """Surefoot's for the linear shape."""
 
-    theorem: ClassVar[str] = "surefoot-linear/4"
+    theorem: ClassVar[str] = "surefoot-linear/5"
     shares: ClassVar[dict[str, float]] = {"doses": SAFETY, "stops": UNSAFE, "verdict": VERDICT}
 
     def intervals_share(self, problem: Problem) -> float:

@@ -964,7 +964,7 @@ class SurefootLinear(Theorem):
     theta a, its harm mu a. Stakes of an arm: `own`, `led`, and one for each arm's claim. Shares of delta: doses 0.3,
     stops 0.05, verdict 0.65."""
 
-    theorem, shape = "surefoot-linear/4", "linear"
+    theorem, shape = "surefoot-linear/5", "linear"
     OWN, LED, SHARED = 0, 1, 2  # and on
 
     def __init__(self, problem: Data, options: Data):
@@ -1031,10 +1031,10 @@ class SurefootLinear(Theorem):
                 up, v = up + min(self.sides(theirs, *ends, reach, 1)[capped:]), v + theirs[0]
                 ups += min(self.logs(led, *ends, reach, 1)[capped:])
         start, most = self.arms[k].start, self.arms[k].top
-        share, reach = 1.0 if most <= start else 0.2 if math.isfinite(most) else 0.0, self.unsafe[k] / start
+        share, reach = 1.0 if most <= start else 0.15 if math.isfinite(most) else 0.0, self.unsafe[k] / start
         line, cap = (log_mixture(up + down, v, TOGETHER) for down in self.sides(mine, low, high, reach, -1))
         alone = either(*self.logs(own, low, high, reach, -1), share)
-        return either(ups + alone, either(line, cap, share), 0.25)
+        return either(ups + alone, either(line, cap, share), 0.4)
 
     def sides(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
         """Lemma 4: the least evidence over a cell of bars that a value is above (below): by cone, and by cap."""
