@@ -21,7 +21,7 @@ from ..arrays import Array, array_namespace, device
 from ..problem import Problem
 
 TINY = 1e-16  # of 1 - u: what lies beyond is taken as there
-STEPS = (0.15, 0.4, 0.8, 1.3, 2.0, 3.5, 6.0, math.inf)  # ends of cells, from where evidence seems to be weakest
+STEPS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.3, 2.5, math.inf)  # ends of cells, from where evidence seems to be weakest
 
 
 @dataclass(frozen=True)

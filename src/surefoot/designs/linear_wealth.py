@@ -16,7 +16,7 @@ from ..bounds import CONTRAST, TOGETHER, Mixture, added, atoms, log_mixture, log
 from ..problem import Problem
 from .linear_bars import Bets, Cells, Rates, flat, lowered, sigmas, spread, tolerance
 
-SHARED = 0.4  # share of the bet against a claim that is of one size for all arms
+SHARED = 0.35  # share of the bet against a claim that is of one size for all arms
 Batch = TypeVar("Batch")
 
 PARTS = 3  # of a cell that has not enough wealth as a whole

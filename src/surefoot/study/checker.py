@@ -1034,7 +1034,7 @@ class SurefootLinear(Theorem):
         share, reach = 1.0 if most <= start else 0.15 if math.isfinite(most) else 0.0, self.unsafe[k] / start
         line, cap = (log_mixture(up + down, v, TOGETHER) for down in self.sides(mine, low, high, reach, -1))
         alone = either(*self.logs(own, low, high, reach, -1), share)
-        return either(ups + alone, either(line, cap, share), 0.4)
+        return either(ups + alone, either(line, cap, share), 0.35)
 
     def sides(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
         """Lemma 4: the least evidence over a cell of bars that a value is above (below): by cone, and by cap."""
