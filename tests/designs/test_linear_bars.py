@@ -46,10 +46,8 @@ def test_cells_cover_every_bar() -> None:
     low, u, high = rng.uniform(0, 1, (3, 500))
     low[:100], high[:100] = u[:100], u[:100]
     low[:50] = high[:50] = 0.0
-    for tolerance in (None, 0.2):
-        p = problem(tolerance=tolerance)
-        ends = spread(p, low, u, high)
-        least = 1 - 1 / (1 + (tolerance or 0.0) * sigmas(p)[1] / (p.limit * sigmas(p)[0]))
+    for least in (0.0, 0.2):
+        ends = spread(low, u, high, least)
         np.testing.assert_allclose(ends[0], least)
         assert np.all(ends[-1] == 1) and np.all(np.diff(ends, axis=0) >= 0)
 

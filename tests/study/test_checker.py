@@ -560,9 +560,9 @@ def test_stages_that_went_back_and_forth_count_as_they_were_published() -> None:
         assert not checker.check(chained(events, opened[-2], json.dumps(data)))["ok"]
 
 
-def test_a_third_of_the_stake_is_on_one_size_for_all_arms(monkeypatch: Any) -> None:
-    """Lemma 5: 0.65 of what is bet apart is left where that bet is lost, and no more."""
+def test_two_fifths_of_the_stake_are_on_one_size_for_all_arms(monkeypatch: Any) -> None:
+    """Lemma 5: 0.6 of what is bet apart is left where that bet is lost, and no more."""
     theorem: Any = THEOREMS["surefoot-linear/5"](problem().to_dict(), {})
     monkeypatch.setattr(theorem, "logs", lambda *_: (0.0, 0.0))
     monkeypatch.setattr(theorem, "sides", lambda *_: (-1e6, -1e6))
-    assert theorem.wealth(0, 0.5, 0.5, None) == pytest.approx(math.log(0.65))
+    assert theorem.wealth(0, 0.5, 0.5, None) == pytest.approx(math.log(0.6))

@@ -21,7 +21,7 @@ from ..arrays import Array, array_namespace, device
 from ..problem import Problem
 
 TINY = 1e-16  # of 1 - u: what lies beyond is taken as there
-STEPS = (0.05, 0.15, 0.3, 0.5, 0.8, 1.3, 2.5, math.inf)  # ends of cells, from where evidence seems to be weakest
+STEPS = (0.1, 0.25, 0.5, 0.9, 1.5, 3.0, 6.0, math.inf)  # ends of cells, from where evidence seems to be weakest
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,10 @@ def directions(u: Array, r: Any, independent: bool) -> tuple[Array, Array]:
     return rest / sigma, u / sigma
 
 
-def spread(p: Problem, low: Array, u: Array, high: Array) -> Array:
-    """The ends of cells that cover all bars (from the tolerance on), along a first axis. They are finest about u, where
-    the evidence is nearly least: it grows with the square of the distance from there."""
-    xp, least = array_namespace(u), tolerance(p) / (1 + tolerance(p))
+def spread(low: Array, u: Array, high: Array, least: float) -> Array:
+    """The ends of cells that cover all bars from `least` on, along a first axis. They are finest about u, where the
+    evidence is nearly least: it grows with the square of the distance from there."""
+    xp = array_namespace(u)
     unit = xp.minimum(xp.abs(u - low), xp.abs(high - u)) + 0.15 * xp.abs(high - low)
     ends = xp.asarray([-x for x in reversed(STEPS)] + [0.0, *STEPS], device=device(u))
     return xp.clip(u + (unit + TINY) * ends[:, None], least, 1.0)

@@ -137,8 +137,9 @@ class LinearEvidence(Evidence[LinearState]):
 def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> LinearState:
     """Lemma 1: every pull enters sums with weights that were fixed before its readings.
 
-    Only pulls at a dose that was certified before them are bet on, and only with a stake above 0; shared stakes against
-    the claims of others count where there is a stake `led` too, so that all who bet against others are known by it.
+    Only pulls at a dose that was certified before them are bet on, with a stake above 0, and if they count (where sigma
+    is not known they may not yet). Shared stakes against the claims of others count where there is a stake `led` too, by
+    whose v all who bet against others are known.
     """
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     count = xp.where(came, outcome.n, 0)
@@ -147,7 +148,8 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     pulls = every = Pulls(n, dose, raw.effect / sy, raw.harm / sz)
     if outcome.weight is not None:  # doses rest on harms; a bet with both readings takes both at the lesser weight
         pulls, every = pulls.times(xp.min(outcome.weight, axis=-1)), pulls.times(outcome.weight[..., 1])
-    one, may, stakes = Bets.on(pulls), came & (cohort.dose <= s.safe), cohort.stakes
+    one, stakes = Bets.on(pulls), cohort.stakes
+    may = came & (cohort.dose <= s.safe) & (one.v > 1 / LARGEST)
     both = (stakes[..., 0], stakes[..., 1], xp.linalg.diagonal(stakes[..., 2:]))
     own, led, itself = (staked(xp.asarray(x, copy=True), may) for x in both)
     return replace(

@@ -47,7 +47,7 @@ class LinearPolicy(Policy[LinearState]):
 
     on: ClassVar[str] = "surefoot-linear"
 
-    growth: float = 0.0105
+    growth: float = 0.01
     cohort: int = 1
     first: int = 4
 

@@ -16,7 +16,7 @@ from ..bounds import CONTRAST, TOGETHER, Mixture, added, atoms, log_mixture, log
 from ..problem import Problem
 from .linear_bars import Bets, Cells, Rates, flat, lowered, sigmas, spread, tolerance
 
-SHARED = 0.35  # share of the bet against a claim that is of one size for all arms
+SHARED = 0.4  # share of the bet against a claim that is of one size for all arms
 Batch = TypeVar("Batch")
 
 PARTS = 3  # of a cell that has not enough wealth as a whole
@@ -140,7 +140,7 @@ def refutation(p: Problem, claims: Claims, places: Places, goal: float) -> tuple
     passed = Chosen(total >= goal)
     if passed.count == 0:
         return total, u
-    bars = spread(p, *(passed.rows(x) for x in (low, u, high)))
+    bars = spread(passed.rows(low), passed.rows(u), passed.rows(high), first(p, claims))
     found = over_all(p, claims.take(passed.index), bars, xp.full_like(bars[0, :], goal))
     return passed.put(total, found[0]), passed.put(u, found[1])
 
@@ -149,7 +149,13 @@ def infimum(p: Problem, claims: Claims, places: Places) -> tuple[Array, Array]:
     """The least log of the wealth over all bars, and where."""
     low, u, high, _ = places
     at = u[None, :]
-    return over_all(p, claims, spread(p, low, u, high), wealth(p, claims, at, at)[0, :], 4)
+    return over_all(p, claims, spread(low, u, high, first(p, claims)), wealth(p, claims, at, at)[0, :], 4)
+
+
+def first(p: Problem, claims: Claims) -> float:
+    """The least bar to look at: where an arm is to be `named` it is near enough to any that is worth less than the
+    tolerance."""
+    return 0.0 if claims.named is None else tolerance(p) / (1 + tolerance(p))
 
 
 def over_all(p: Problem, claims: Claims, bars: Array, enough: Array, times: int = 2) -> tuple[Array, Array]:

@@ -29,6 +29,7 @@ from .monotonic_cells import (
     BELOW,
     EFFECT,
     GAP,
+    LED,
     OVER,
     UNDER,
     WIDTH,
@@ -371,7 +372,10 @@ def sides(s: MonotonicState, pair: Array, other: Array, x: Array, shift: float, 
     xp, d = array_namespace(x), len(s.problem.arms)
     row, arm = pair // d, pair % d
     mine = told(down, s, row, arm, x + shift, exact)
-    led = xp.take(s.total[..., ABOVE][..., 0] > 0, row, axis=0) & (xp.arange(d, device=device(x)) != arm[:, None])
+    led = s.total[..., ABOVE][..., 0] > 0
+    if s.readings is not None:  # its harms may have been bet on before its effects counted
+        led = led | xp.any(s.at[..., LED] != 0, axis=-1)
+    led = xp.take(led, row, axis=0) & (xp.arange(d, device=device(x)) != arm[:, None])
     i, j = xp.nonzero(led)
     if i.shape[0] == 0:
         return mine, xp.zeros_like(x)

@@ -271,7 +271,8 @@ class Record:
         if corrects:
             self.fired.clear()
         if corrects or (late and self.complete(subject)):  # late: the assignment had been withdrawn
-            self.changed = event.seq
+            if self.theorem.UNITS or not given.withdrawn:  # the paper's stages count without those
+                self.changed = event.seq
             if late:
                 self.again(given)
 
@@ -479,7 +480,8 @@ class Record:
         whole = all(type(x) is int and 0 < x <= after for x in out if x is not None) and len(out) == len(names)
         whole = whole and type(after) is int and 0 <= after <= self.done
         need(whole, "it does not say after which cohort it ended, and every arm was out")
-        doubted = {arm for watch, arm, _ in self.fired if watch == "start"}
+        watched = {arm for watch, arm, _ in self.fired if watch == "start"}
+        doubted = set(watched)
         for given in self.cohorts[:after]:  # all of them are complete: nothing is concluded from harms alone
             theorem.publish(given.dose, given.stakes)
             theorem.take(given)
@@ -488,6 +490,7 @@ class Record:
                 need(theorem.out(arm), names[arm], "was not out after cohort", given.number)
                 doubted |= {arm} if theorem.harmful(arm) else set()
         need(set(held) <= doubted, "nothing is known of the starts withheld")
+        need(not named or watched <= set(held), "an arm is named, and a watch says that a start dose is not safe")
         if kind == "budget-spent":  # or, of the paper's designs, the next stage would not fit in
             spent = pulls >= self.setup["problem"].get("budget", 1e9) or not theorem.UNITS
             need(spent, f"the budget is not spent by {pulls:,.0f} readings")
@@ -546,12 +549,13 @@ def words(record: Record) -> list[str]:
             if given.n[arm] and theorem.refusal(arm, given.dose[arm])]  # fmt: skip
     return [
         f"Study {record.name!r}, theorem {record.setup['theorem']['name']}: {said}.",
-        f"With probability at least {1 - p['delta']:g}, under the assumptions in the first event, {safe}, "
+        f"With probability at least {1 - p['delta']:.15g}, under the assumptions in the first event, {safe}, "
         f"and an arm that is named is what it is said to be.",
         f"{len(record.cohorts):,} cohorts, {many:,} readings; every dose was certified by readings told before it.",
         f"Other events: {count}. Of those who dropped out {filled} count as a reading that was named instead; "
         f"{other} doses given were not the ones assigned.",
         f"Cohorts with a dose that the readings as corrected do not certify: {', '.join(map(str, late)) or 'none'}.",
+        *record.theorem.aside(),
     ]
 
 
@@ -786,6 +790,11 @@ class Theorem:
         self.ceiling = self.limit + problem.get("slack", 0.0) / wide
         self.tolerance: float = problem.get("tolerance", 0.0) / self.effect.wide
         self.arms = [self.arm_of(fields(arm, ARM), wide) for arm in problem["arms"]]
+        lines = self.limit > 0 and all(kind.ends[0] in (0.0, -INF) for kind in self.kinds)
+        need(
+            lines or self.shape != "linear", "lines go through 0: limits are above it, and bounded readings begin there"
+        )
+        need(all(arm.top < INF for arm in self.arms) or self.shape == "linear", "an arm has a largest dose")
         names = {arm.name.strip() for arm in self.arms}
         need(len(names) == self.d and all(names), "arms have names, each its own")
         self.safe, self.harmed = [arm.start for arm in self.arms], [False] * self.d
@@ -793,7 +802,8 @@ class Theorem:
     def arm_of(self, arm: Data, wide: float) -> Arm:
         start, levels = arm["start"], arm.get("levels") or []
         top = levels[-1] if levels else arm.get("max", INF)
-        need((start > 0 or self.shape != "linear") and start <= top and sorted(levels) == levels, "doses cannot be so")
+        rise = sorted({*levels, start}) == (levels or [start])  # from the start dose on
+        need((start > 0 or self.shape != "linear") and start <= top and rise, "doses cannot be so")
         return Arm(arm["name"], start, top, arm["lipschitz"] / wide if self.shape == "monotonic" else INF, levels)
 
     def certified(self, arm: int) -> float:
@@ -824,6 +834,10 @@ class Theorem:
         better than that by more than the tolerance."""
         return (named is None and self.harmful(arm)) or self.refuted(arm, named)
 
+    def aside(self) -> list[str]:
+        """What was read and counts for nothing, in words."""
+        return []
+
     def goal(self, share: float, each: bool = True) -> float:
         """The log of a wealth that is reached with probability at most a share of delta: of `each` arm, or of all."""
         return math.log((self.d if each else 1) / (share * self.delta))
@@ -832,7 +846,8 @@ class Theorem:
         """Why this dose may not be given; None where it may. `free`: between levels as well."""
         it = self.arms[arm]
         most = it.start if dose <= it.start else self.certified(arm)
-        if dose <= min(most, it.top) + CLOSE * max(abs(most), abs(dose)) and (free or dose in (it.levels or [dose])):
+        below = dose <= min(most, it.top) + CLOSE * max(abs(most), abs(dose)) and (dose > 0 or self.shape != "linear")
+        if below and (free or dose in (it.levels or [dose])):
             return None
         levels = f", of its levels {', '.join(f'{x:g}' for x in it.levels)}" if it.levels else ""
         words = f"{most:.9g} is the largest dose that the readings before it allow"
@@ -895,6 +910,10 @@ class Staged(Theorem):
             last = self.past[end - 1]
             yield [x for x in self.past[last.first - 1 : end] if x.asks(last.dose, last.stakes)]
             end = last.first - 1
+
+    def aside(self) -> list[str]:
+        count = len(self.past) - sum(map(len, self.path(len(self.past))))
+        return [f"Cohorts of stages that were set aside after a correction: {count:,}."] if count else []
 
     def pulls(self, stage: list[Stage], arm: int) -> tuple[list[float], bool]:
         """How many there are of an arm, with the sums of what was read; and whether that is all that were asked for."""
@@ -987,7 +1006,8 @@ class SurefootLinear(Theorem):
         share, least = self.harm.weight[arm], min(kind.weight[arm] for kind in self.kinds)
         add(self.data[arm], (n, n * a, harm, share * n * a * a, share * a * harm / self.sz))
         staked = [x if x is not None and 1e-50 < x < 1e50 else 0.0 for x in stakes or ()]
-        for k, stake in enumerate(staked if dose <= self.safe[arm] * (1 + CLOSE) else ()):
+        may = dose <= self.safe[arm] * (1 + CLOSE) and least * n * a * a > 1e-50  # readings that count
+        for k, stake in enumerate(staked if may else ()):
             if stake and (k in (self.OWN, self.LED, self.SHARED + arm) or staked[self.LED]):  # others': if it leads
                 w = a * stake
                 more = n * w * w, w * effect / self.sy, w * harm / self.sz, n * w * a
@@ -1014,8 +1034,9 @@ class SurefootLinear(Theorem):
         self.harmed[arm] |= lower * self.sz > self.limit
 
     def refuted(self, arm: int, named: int | None) -> bool:
-        """Lemma 6: the wealth against the claim of an arm is 1/(0.65 delta) at every bar u from 0 to 1."""
-        marks = [self.shift / (1 + self.shift), 1.0]
+        """Lemma 6: the wealth against the claim of an arm is 1/(0.65 delta) at every bar u from 0 to 1. If another
+        is `named`, it is near enough to any below the tolerance."""
+        marks = [0.0 if named is None else self.shift / (1 + self.shift), 1.0]
         return everywhere(self.goal(0.65, each=False), marks, lambda x, y: self.wealth(arm, x, y, named))
 
     def wealth(self, k: int, low: float, high: float, named: int | None) -> float:
@@ -1034,7 +1055,7 @@ class SurefootLinear(Theorem):
         share, reach = 1.0 if most <= start else 0.15 if math.isfinite(most) else 0.0, self.unsafe[k] / start
         line, cap = (log_mixture(up + down, v, TOGETHER) for down in self.sides(mine, low, high, reach, -1))
         alone = either(*self.logs(own, low, high, reach, -1), share)
-        return either(ups + alone, either(line, cap, share), 0.35)
+        return either(ups + alone, either(line, cap, share), 0.4)
 
     def sides(self, bets: Sequence[float], low: float, high: float, reach: float, sign: int) -> tuple[float, float]:
         """Lemma 4: the least evidence over a cell of bars that a value is above (below): by cone, and by cap."""
