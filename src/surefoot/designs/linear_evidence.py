@@ -138,8 +138,8 @@ def take_in(s: LinearState, came: Array, cohort: Cohort, outcome: Outcome) -> Li
     """Lemma 1: every pull enters sums with weights that were fixed before its readings.
 
     Only pulls at a dose that was certified before them are bet on, with a stake above 0, and if they count (where sigma
-    is not known they may not yet). Shared stakes against the claims of others count where there is a stake `led` too, by
-    whose v all who bet against others are known.
+    is not known they may not yet). Shared stakes against the claims of others count where there is a stake `led` too:
+    by its v all who bet against others are known.
     """
     xp, p, (sy, sz) = array_namespace(s.pulls), s.problem, sigmas(s.problem)
     count = xp.where(came, outcome.n, 0)
