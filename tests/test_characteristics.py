@@ -40,7 +40,7 @@ def test_the_promised_keys() -> None:
         "endings seconds"
     )
     assert set(promised.split()) <= set(n)
-    assert set(n["pulls"]) == {"mean", "sd", "se", "median", "p90", "max", "max_unless_wrong"}
+    assert set(n["pulls"]) == {"mean", "sd", "se", "median", "p90", "max"}
     assert set(n["wrong"]) == {"count", "rate", "upper"}
     assert set(n["unsafe"]) == {"trials", "rate", "upper", "pulls"}
     assert set(n["failed"]) == {"count", "rate", "upper"}

@@ -80,7 +80,6 @@ class Characteristics:
                 "median": sums.quantile(0.5),
                 "p90": sums.quantile(0.9),
                 "max": max(sums.pulls),
-                "max_unless_wrong": sums.most_pulls,
             }
             | ({"of_least": sums.mean / self.least} if self.least else {}),
             "pulls_by_arm": self._by(r.by_arm.sum(axis=1), p.names),

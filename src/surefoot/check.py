@@ -52,7 +52,7 @@ def check(
         claim = CASES[name.split(",")[0]].claim and run.design.guarantee
         row = {"claim": claim, **Characteristics(result).to_dict()}
         pulls, row["no_end"] = row["pulls"], row["endings"]["budget-spent"]
-        row["tail"] = pulls["max_unless_wrong"] / max(pulls["median"], 1.0)  # a budget below a first stage: no pull
+        row["tail"] = pulls["max"] / max(pulls["median"], 1.0)  # a budget below a first stage: no pull
         found.setdefault((run.design.label, name), []).append(row)
     return [rows[0] if len(rows) == 1 else _pooled(name, rows) for (_, name), rows in found.items()]
 
@@ -108,7 +108,7 @@ def to_markdown(rows: Sequence[Row], command: str, seed: int, version: str) -> s
             "Every design with a guarantee over the whole catalogue, and random instances of every family pooled. Of "
             f"{kept} rows where the assumptions hold, the 99% upper bound on the rate of failures (a wrong arm or an "
             f"unsafe pull) is at or below delta {verdict} Of instances the worst one's bound counts, in brackets. The "
-            "tail is the most pulls of a trial that named no wrong arm, over the median; trials without an end spent "
+            "tail is the most pulls of any trial, over the median; trials without an end spent "
             "their budget. Outside the assumptions nothing is promised.",
         ),
         Part(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .designs.base import ACTIVE, STANDINGS
+from .designs.base import STANDINGS, out_since
 from .designs.recommend import standard_error
 from .problem import Arm, Noise, Problem, SurefootError
 from .simulate import Array, Result
@@ -58,9 +58,9 @@ def story_data(result: Result, trial: int = 0) -> list[ArmStory]:
     stories = []
     for i, name in enumerate(p.names):
         came, standing = n[:, i] > 0, t.standing[trial, :rounds, i]
-        left = np.flatnonzero(standing != ACTIVE)
-        out = (float(pulls[left[0]]), STANDINGS[standing[left[0]]]) if len(left) else None
-        until = slice(0, left[0] + 1 if len(left) else rounds)
+        left = out_since(standing)
+        out = (float(pulls[left]), STANDINGS[standing[left]]) if left < rounds else None
+        until = slice(0, left + 1)
         given = (pulls[came], t.dose[trial, :rounds, i][came], n[:, i][came])
         seen = [x[trial, :rounds, i][until] for x in (t.lower, t.upper, t.safe, t.certified)]
         curves = (_curve(result.scenario.effects, i, p), _curve(result.scenario.harms, i, p))

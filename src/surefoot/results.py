@@ -77,9 +77,6 @@ class Sums:
     pulls: Counter[int] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     most_rounds: int = 0
-    most_pulls: int = (
-        0  # of the trials that named no wrong arm: one that has refuted the best may have to part the rest
-    )
     excess: Fraction = Fraction(0)
     share: Fraction = Fraction(0)  # of the way to its largest safe dose that the winner is shown to be safe for
     by_arm: Any = 0  # pulls, see `Result.by_arm`
@@ -87,8 +84,8 @@ class Sums:
     def __add__(self, other: Sums) -> Sums:
         return Sums(
             self.trials + other.trials, self.pulls + other.pulls, self.counts + other.counts,
-            max(self.most_rounds, other.most_rounds), max(self.most_pulls, other.most_pulls),
-            self.excess + other.excess, self.share + other.share, self.by_arm + other.by_arm,
+            max(self.most_rounds, other.most_rounds), self.excess + other.excess, self.share + other.share,
+            self.by_arm + other.by_arm,
         )  # fmt: skip
 
     def quantile(self, q: float) -> float:
@@ -115,8 +112,8 @@ class Sums:
         counts = {key: count for key, count in sorted(self.counts.items()) if count}
         return {
             "trials": self.trials, "pulls": sorted(self.pulls.items()), "counts": counts,
-            "most_rounds": self.most_rounds, "most_pulls": self.most_pulls,
-            "excess": str(self.excess), "share": str(self.share), "by_arm": np.asarray(self.by_arm).tolist(),
+            "most_rounds": self.most_rounds, "excess": str(self.excess), "share": str(self.share),
+            "by_arm": np.asarray(self.by_arm).tolist(),
         }  # fmt: skip
 
     @staticmethod
@@ -202,8 +199,7 @@ class Marks:
             sum(map(Fraction, np.add.reduceat(x, starts).tolist()), Fraction(0))
             for x in (c["excess"], np.nan_to_num(share))
         )
-        most = int(c["rounds"].max()), int(np.max(c["pulls"], where=~wrong, initial=0))
-        return Sums(len(wrong), pulls, counts, *most, excess, way, by_arm)
+        return Sums(len(wrong), pulls, counts, int(c["rounds"].max()), excess, way, by_arm)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from .workers import Lost, Workers, open_workers
 
 KEEP = 100_000  # up to so many trials one number a trial is kept without being asked for
 SECONDS = 10.0  # about how long a job should take
+LONG = 60.0  # and at most, where a longer one is worth it
 ON_DEVICE = 128  # times as many trials side by side as on a core
 TRIES = 5  # so often a job may be lost with its worker
 Sink = Callable[["Run", dict[str, Array]], None]
@@ -171,7 +172,8 @@ def simulate_all(
     try:
         while True:
             while len(flying) < team.slots and (one := _next(going, team.slots)):
-                job = one.job(team.hands, len(going))
+                others = sum(not it.complete and it.at < it.run.trials for it in going) - 1
+                job = one.job(team.hands, len(going), others)
                 busy[:] = [(one, job.first)]
                 flying[team.submit(job)] = one, job
             if not flying:
@@ -250,13 +252,14 @@ class Going:
     def complete(self) -> bool:
         return self.merged == self.run.trials
 
-    def job(self, slots: int, runs: int) -> Job:
-        """The next one: about ten seconds' worth, and towards the end smaller ones, so that nobody waits long."""
+    def job(self, slots: int, runs: int, others: int) -> Job:
+        """The next one: about ten seconds' worth, and towards the end smaller ones, so that nobody waits long. While
+        enough `others` have jobs to give nobody waits, and a batch is as wide as is best."""
         run, now = self.run, time.monotonic()
         if self.lost:
             job = self.lost.pop()
         else:
-            size = self._size(slots, runs, now)
+            size = self._size(slots, runs, others, now)
             job = Job(
                 run.problem, run.scenario, run.design, run.truth, run.seed, self.at, size, run.keep, run.trace,
                 run.watch, run.rounds, run.room, self.device.xp if self.device else run.xp, self.device,
@@ -265,7 +268,7 @@ class Going:
         self.pace.going[job.first] = (job.trials, 0.0, now)
         return job
 
-    def _size(self, slots: int, runs: int, now: float) -> int:
+    def _size(self, slots: int, runs: int, others: int, now: float) -> int:
         run, part, left = self.run, part_size(self.run.design), self.run.trials - self.at
         chunk, cost = run.room, self.pace.cost(now)
         if self.device:
@@ -274,6 +277,9 @@ class Going:
             return min(left, part)
         first = chunk if slots == runs == 1 else part  # while nobody knows how long it takes
         want = first if cost is None else min(SECONDS / cost, 64 * chunk)
+        if cost is not None and others > 2 * slots:
+            wide = min(2 * chunk, LONG / cost)
+            return min(left, max(int(max(want, wide)) // part, 1) * part)
         fair = left / (2 * slots) if slots > 1 else left
         return min(left, max(int(min(want, fair)) // part, 1) * part)
 

@@ -432,7 +432,7 @@ def test_each_shape_has_a_design_that_may_run_live() -> None:
 
 def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
     """Theorem 1, lemma 1, and Theorem 2, lemma 5: after a correction a dose that was given may not be certified."""
-    linear: Any = THEOREMS["surefoot-linear/5"](problem().to_dict(), {})
+    linear: Any = THEOREMS["surefoot-linear/6"](problem().to_dict(), {})
     curves: Any = THEOREMS["surefoot-monotonic/4"](problem("monotonic").to_dict(), {})
 
     def take(theorem: Any, dose: float, stakes: list[float | None]) -> None:
@@ -455,7 +455,7 @@ def test_bets_rest_on_doses_that_were_certified_and_on_arms_that_lead() -> None:
 
 def test_a_sigma_that_is_not_known_has_its_share_of_delta_and_squares_their_bets() -> None:
     """ "Readings" in docs/guarantees.md: 0.1 delta for the sigmas, the rest for the theorem."""
-    theorem: Any = THEOREMS["surefoot-linear/5"](problem().but(noise=Noise("gaussian-guess", 0.2)).to_dict(), {})
+    theorem: Any = THEOREMS["surefoot-linear/6"](problem().but(noise=Noise("gaussian-guess", 0.2)).to_dict(), {})
     assert theorem.delta == pytest.approx(0.9 * 0.1)
     assert theorem.spread == pytest.approx(math.log(len(checker.WIDER) * 2 * 3 / (0.1 * 0.1)))
     data = problem("levels", binary=True).to_dict() | {
@@ -514,7 +514,7 @@ def test_no_bar_of_a_cell_has_less_wealth_than_the_cell(signals: str, binary: bo
 
 def test_readings_at_an_angle_have_their_least_in_between() -> None:
     p = problem(signals="independent")
-    theorem: Any = THEOREMS["surefoot-linear/5"](p.to_dict(), {})
+    theorem: Any = THEOREMS["surefoot-linear/6"](p.to_dict(), {})
     found = theorem.cone(0.2, 0.8, 1.0, 1.0, -1.0), theorem.cone(0.2, 0.8, 1.0, -1.0, 1.0)
     points = [[theorem.cone(u, u, 1.0, y, -y) for u in np.linspace(0.2, 0.8, 601)] for y in (1.0, -1.0)]
     assert found == pytest.approx([min(x) for x in points])
@@ -562,7 +562,7 @@ def test_stages_that_went_back_and_forth_count_as_they_were_published() -> None:
 
 def test_two_fifths_of_the_stake_are_on_one_size_for_all_arms(monkeypatch: Any) -> None:
     """Lemma 5: 0.6 of what is bet apart is left where that bet is lost, and no more."""
-    theorem: Any = THEOREMS["surefoot-linear/5"](problem().to_dict(), {})
+    theorem: Any = THEOREMS["surefoot-linear/6"](problem().to_dict(), {})
     monkeypatch.setattr(theorem, "logs", lambda *_: (0.0, 0.0))
     monkeypatch.setattr(theorem, "sides", lambda *_: (-1e6, -1e6))
     assert theorem.wealth(0, 0.5, 0.5, None) == pytest.approx(math.log(0.6))

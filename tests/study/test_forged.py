@@ -10,11 +10,11 @@ import pytest
 
 from surefoot import Arm, Noise, Problem, Study, make, simulate
 from surefoot.designs import linear_evidence
-from surefoot.designs.base import ENDINGS, REFUTED, Cohort, Outcome
+from surefoot.designs.base import ACTIVE, ENDINGS, REFUTED, Cohort, Outcome
 from surefoot.scenario import Linear, Scenario
 from surefoot.study.checker import ORIGIN, THEOREMS, Broken, Event, Given, Record, check
 
-from .subjects import problem, run, subjects
+from .subjects import Subjects, problem, run, subjects
 
 LINES = Problem((Arm("A", 0.2, 1.0), Arm("B", 0.2, 1.0)), 1.0, "linear", Noise("gaussian", 0.2), delta=0.05)
 NAN = float("nan")
@@ -118,7 +118,7 @@ def test_likelihood_ratios_do_not_pile_up_beside_the_product() -> None:
     design: Any = make("surefoot-linear")
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        state, alone = design.start(p), THEOREMS["surefoot-linear/5"](p.to_dict(), {})
+        state, alone = design.start(p), THEOREMS["surefoot-linear/6"](p.to_dict(), {})
 
         def told(count: list[int], own: Any, led: Any, rng: Any = rng, alone: Any = alone) -> Any:
             nonlocal state
@@ -204,3 +204,24 @@ def told_of(p: Problem, truth: Scenario, design: Any) -> Any:
         effect, harm, _ = truth.draw(rng, p, cohort.dose, cohort.n, state.pulls)
         state = design.tell(state, cohort, Outcome(cohort.n, effect, harm))
     return state
+
+
+def test_an_arm_that_was_refuted_may_come_back_and_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study says when each arm was out for good, and the checker agrees, after a correction too."""
+    monkeypatch.setattr(linear_evidence, "SECOND", 0.5)
+    asked = problem(sigma=0.3)
+    truth = Scenario(tuple(Linear(x) for x in (1.0, 0.9, 0.85)), (Linear(0.7),) * 3)
+    study, people, stood = Study.create("sqlite://", "s", asked, seed=1, watch="warn"), Subjects(asked, truth), [ACTIVE]
+    bad = None
+    while open_ := study.ask():
+        rows = people.rows(open_)
+        for a, row in zip(open_, rows, strict=True):
+            if a.arm == "A" and REFUTED not in stood:
+                row["effect"], bad = row["effect"] - 1.2 * a.dose, a.id
+        study.tell_many(rows)
+        stood.append(int(study.view.state.standing[0, 0]))
+    assert REFUTED in stood and stood[-1] == ACTIVE and study.status()["winner"] == "A"
+    assert check(study.log())["events"] == len(study.log())
+    study.correct(bad, effect=0.1, reason="a digit")
+    run(study, people)
+    assert check(study.log())["events"] == len(study.log())

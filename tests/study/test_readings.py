@@ -83,7 +83,7 @@ def test_counts_are_whole_and_bet_by_theorems_that_can() -> None:
     curves: Any = THEOREMS["surefoot-monotonic/4"](problem("monotonic").to_dict() | {"noise": data["noise"]}, {})
     curves.bet(0, 0.0, (4, 7.0, 1.0, 0.0, 0.0), [None, None, None, 3.0, None])
     assert curves.at[0][0.0][1:] == [[4, 4, 7], [0, 0, 0]], "likelihood ratios have no weight"
-    for name in ("surefoot-linear/5", "safebai-linear/1"):
+    for name in ("surefoot-linear/6", "safebai-linear/1"):
         with pytest.raises(ValueError, match="no bets on counts"):
             THEOREMS[name](problem().to_dict() | {"noise": data["noise"]}, {})
 

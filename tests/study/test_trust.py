@@ -631,7 +631,7 @@ def test_stakes_are_in_the_journal_before_the_readings(ended: Study) -> None:
             for staked, n in zip(event.data["stakes"], event.data["n"], strict=True):
                 assert not n or len(staked) == len(names)
     first = ended.log()[0].data["theorem"]
-    assert first["name"] == "surefoot-linear/5" and len(first["digest"]) == 64
+    assert first["name"] == "surefoot-linear/6" and len(first["digest"]) == 64
 
 
 @pytest.mark.parametrize("shape", ["linear", "monotonic"])

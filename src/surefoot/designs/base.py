@@ -40,6 +40,11 @@ STANDINGS = ("active", "beaten", "refuted", "stopped")
 ACTIVE, BEATEN, REFUTED, STOPPED = range(4)
 
 
+def out_since(standing: Any) -> int:
+    """From which of these moments on an arm is out for good; how many there are where it is in."""
+    return int(max(np.flatnonzero(standing == ACTIVE), default=-1)) + 1
+
+
 @dataclass(frozen=True)
 class Cohort:
     """What to give next: for every trial and arm a dose, and how many pulls.

@@ -58,6 +58,10 @@ class Evidence(ABC, Generic[E]):
     def certified(self, state: E) -> Array:
         """The largest dose of every arm that may be given now."""
 
+    def open(self, state: E) -> Array:
+        """The arms that may be pulled: those that are left."""
+        return state.standing == ACTIVE
+
     def verdict(self, state: E, verdict: Verdict) -> Verdict:
         """The verdict with bounds that need not be known before somebody asks for them."""
         return verdict
@@ -218,10 +222,10 @@ class Composed(Design[E]):
             if getattr(x, "shape", None) != state.standing.shape:
                 need = f"an array of shape {tuple(state.standing.shape)}, (trials, arms)"
                 raise SurefootError(f"{what} of a policy's Cohort must be {need}; got {x!r}"[:300])
-        may = state.standing == ACTIVE
+        may, left = self.evidence.open(state), state.standing == ACTIVE
         n = xp.where(may, cohort.n, 0)
         idle = ~xp.any(n > 0, axis=1, keepdims=True)  # a running trial goes on, whatever the policy
-        n, dose, floor = xp.where(idle & may, 1, n), cohort.dose, None if state.floor is None else self.policy.floor
+        n, dose, floor = xp.where(idle & left, 1, n), cohort.dose, None if state.floor is None else self.policy.floor
         if floor is not None:
             dose, n = floor.visit(state, dose, n)
         dose = round_down(p, xp.clip(dose, like(dose, p.starts), state.certified))

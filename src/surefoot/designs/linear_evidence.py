@@ -39,6 +39,7 @@ EASE = 0.7  # and none before this part of what is missing has come
 LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
 BLOCK = 2**14  # claims that are looked at together, so that memory is bounded
 FEW = 400  # claims: so many are looked at as one, though most need less work than others
+SECOND = 0.01  # of the pulls of those left, for an arm that was refuted: it comes back where it seems best after all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class LinearState(State):
 class LinearEvidence(Evidence[LinearState]):
     """Surefoot's for the linear shape."""
 
-    theorem: ClassVar[str] = "surefoot-linear/5"
+    theorem: ClassVar[str] = "surefoot-linear/6"
     shares: ClassVar[dict[str, float]] = {"doses": SAFETY, "stops": UNSAFE, "verdict": VERDICT}
 
     def intervals_share(self, problem: Problem) -> float:
@@ -91,10 +92,13 @@ class LinearEvidence(Evidence[LinearState]):
     def certified(self, state: LinearState) -> Array:
         return state.safe
 
+    def open(self, state: LinearState) -> Array:
+        return (state.standing == ACTIVE) | second(state)
+
     def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
         # beyond the largest dose nothing is known: a binary harm, for one, cannot go on rising
         came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= like(state.dose, state.problem.largest))
-        s = certify(take_in(state, came, cohort, outcome), came)
+        s = back(certify(take_in(state, came, cohort, outcome), came))
         live = (s.standing == ACTIVE) & (s.harm_at_start <= s.problem.limit)
         s = replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, state.look))
         return judge(s, live, state.look.leader)
@@ -218,6 +222,24 @@ def harm_slopes(s: LinearState, came: Chosen) -> tuple[Array, Array]:
         v, z = rows(v, falls), rows(z, falls)
         lower = (z - radius(v * top**2, down, ANY, 1) / top) / v
     return rising.spread(upper, math.inf), falling.spread(lower, -math.inf)
+
+
+def second(s: LinearState) -> Array:
+    """Refuted arms with so few pulls that they are to be looked at again, before anything is found."""
+    xp, n, lost = array_namespace(s.pulls), floats(s.n), (s.standing == REFUTED) & (s.found == 0)[:, None]
+    left = s.standing == ACTIVE
+    many = xp.sum(xp.astype(left, xp.float64), axis=1, keepdims=True)
+    return lost & (many * n < SECOND * xp.sum(xp.where(left, n, 0.0), axis=1, keepdims=True))
+
+
+def back(s: LinearState) -> LinearState:
+    """With the arms that were refuted and seem to be best after all. Lemma 6 asks for claims that were refuted once; a
+    stricter rule errs less."""
+    xp, value, lost = array_namespace(s.pulls), s.look.value, (s.standing == REFUTED) & (s.found == 0)[:, None]
+    if not bool(xp.any(lost)):
+        return s
+    best = xp.max(xp.where(s.standing == ACTIVE, value, -xp.inf), axis=1, keepdims=True)
+    return replace(s, standing=xp.where(lost & (value > best), ACTIVE, s.standing))
 
 
 def goal(p: Problem) -> float:

@@ -3,7 +3,8 @@
 Every pull is at the largest certified dose. The challenger is the rival with the least evidence against it (plus the
 log of its pulls); leader or challenger (or both) by whether the leader's share of the evidence, summed over rivals, is
 above 1: the condition that the best allocation fulfils (Bandyopadhyay, Juneja and Agrawal 2024, for classical arms).
-Others come in the same cohort for a part, the less the further they are from their turn.
+Others come in the same cohort for a part, the less the further they are from their turn. An arm that was refuted is
+looked at again now and then, so that one that was by error does not leave the next two to be parted.
 
 A cohort is small where much hangs on the next decision: at the end, when a claim may be refuted after any pull, and
 while doses climb, when every pull may raise the next dose. So it is a share of the pulls that an arm has *at its
@@ -21,7 +22,7 @@ from .base import ACTIVE, Cohort
 from .compose import Policy
 from .linear_bars import sigmas, tolerance
 from .linear_estimates import Look
-from .linear_evidence import LinearState, goal
+from .linear_evidence import LinearState, goal, second
 from .settle import wanted
 
 ESTABLISHED = 0.5  # nats by which a leader must be ahead before its pulls are bet on: the toss of a coin is no leader
@@ -58,7 +59,8 @@ class LinearPolicy(Policy[LinearState]):
 
     def choose(self, state: LinearState, u: Array) -> Cohort:
         xp, s, n = array_namespace(state.pulls), state, floats(state.n)
-        few, may, (leads, rival) = starved(s, n), wanted(s), roles(s)
+        again = second(s)
+        few, may, (leads, rival) = starved(s, n) | again, wanted(s) | again, roles(s)
         rival = rival & ~s.near  # of those that are nothing more is to be shown
         turn = xp.where(few | (s.found > 0)[:, None], 1.0, turns(s, n, leads, rival))
         growth = self.growth * turn * (1 + HASTE * (1 - xp.where(few, 0.0, progress(s, leads, rival))))

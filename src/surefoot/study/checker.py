@@ -983,7 +983,7 @@ class SurefootLinear(Theorem):
     theta a, its harm mu a. Stakes of an arm: `own`, `led`, and one for each arm's claim. Shares of delta: doses 0.3,
     stops 0.05, verdict 0.65."""
 
-    theorem, shape = "surefoot-linear/5", "linear"
+    theorem, shape = "surefoot-linear/6", "linear"
     OWN, LED, SHARED = 0, 1, 2  # and on
 
     def __init__(self, problem: Data, options: Data):

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..designs import Design
-from ..designs.base import ACTIVE, ENDINGS, RUNNING, STOPPED, Cohort, Outcome
+from ..designs.base import ENDINGS, RUNNING, STOPPED, Cohort, Outcome, out_since
 from ..designs.staged import Staged
 from ..problem import Problem, SurefootError
 from .checker import CLOSE, MOST, Broken, Event, Given, Record, Stage, Sums, near, need
@@ -47,7 +47,6 @@ class View(Record):
         self.alarmed: set[str] = set()  # whose reading made a watch pause the study, as the eye reads their names
         self.before: list[Any] = []  # the design's state before each cohort
         self.stale = False  # the open cohort is not what the corrected evidence leads to
-        self.out: dict[int, int] = {}  # arm that is out -> the cohort after which it was
         self.trouble: str | None = None  # why this package does not see the evidence that was published
         self.apart = 0.0  # by how much that differs, at most
         self._watches: Watches | None = None
@@ -197,7 +196,6 @@ class View(Record):
         super().again(given)
         self._watches = None
         state = self.before[given.number - 1]
-        self.out = {arm: when for arm, when in self.out.items() if when < given.number}
         for later in self.cohorts[given.number - 1 :]:
             self.before[later.number - 1] = state
             if later.closed:
@@ -210,8 +208,6 @@ class View(Record):
     def _decide(self, given: Given, state: Any) -> Any:
         for cohort, outcome in self._outcomes(given, state):
             state = self.design.tell(state, cohort, outcome)
-        for arm in np.flatnonzero(state.standing[0] != ACTIVE).tolist():
-            self.out.setdefault(arm, given.number)
         return state
 
     def _outcomes(self, given: Given, state: Any, came: Any = None) -> Iterator[tuple[Cohort, Outcome]]:
@@ -349,11 +345,12 @@ class View(Record):
     def _ending(self) -> Follow:
         s = self.state
         winner = int(s.winner[0])
+        stood = np.stack([x.standing[0] for x in [*self.before[1 : self.done], s]])  # after every cohort
         data: dict[str, Any] = {
             "ending": ENDINGS[int(s.ending[0])],
             "after": sum(int(x.ending[0]) == RUNNING for x in self.before[: self.done]),
             "winner": winner if winner >= 0 else None,
-            "out": [self.out.get(arm) for arm in range(len(self.problem.arms))],
+            "out": [when + 1 if when < len(stood) else None for when in map(out_since, stood.T)],
         }
         if self.refuted_starts and winner >= 0:
             data |= {"winner": None, "withheld": self.refuted_starts}

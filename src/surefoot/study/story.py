@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..designs.base import ACTIVE, STANDINGS
+from ..designs.base import STANDINGS, out_since
 from ..pictures import ArmStory
 from .checker import Sums
 from .fold import View
@@ -37,8 +37,8 @@ def story_data(view: View, most: int | None = None) -> list[ArmStory]:
             np.array([getattr(v, key)[0, arm] for v in known][some])
             for key in ("standing", "lower", "upper", "safe", "certified")
         )
-        left, unsafe = np.flatnonzero(standing != ACTIVE), float(known[-1].unsafe[0, arm])
-        out = (float(upto[left[0]]), STANDINGS[int(known[-1].standing[0, arm])]) if len(left) else None
+        left, unsafe = out_since(standing), float(known[-1].unsafe[0, arm])
+        out = (float(upto[left]), STANDINGS[int(known[-1].standing[0, arm])]) if left < len(upto) else None
         story = ArmStory(name, (at[0], at[1], at[2]), upto, low, high, safe, may, unsafe, out, at[3], at[4])
         advised = float(advice.dose[0]) if int(advice.arm[0]) == arm and len(at[0]) else None
         stories.append(replace(story, sigma=_sigma(every, arm), advised=advised))
