@@ -128,7 +128,8 @@ def _given(p: Problem, cohort: Cohort, arm: int, k: int) -> str:
 
 def what_next(p: Problem, state: Any, was: Cohort, after: Cohort, waits: Array, arm: int, k: int) -> str:
     """Up, again or down, how many, and whether the others come first."""
-    if not waits[k] and (state.ending[k] != RUNNING or state.standing[k, arm] != ACTIVE):
+    out = state.standing[k, arm] != ACTIVE and not after.n[k, arm]
+    if not waits[k] and (state.ending[k] != RUNNING or out):
         ended = ENDINGS[int(state.ending[k])] if state.ending[k] != RUNNING else STANDINGS[int(state.standing[k, arm])]
         return f"{p.names[arm]}: {ended}"
     if not after.n[k, arm]:

@@ -225,3 +225,38 @@ def test_an_arm_that_was_refuted_may_come_back_and_win(monkeypatch: pytest.Monke
     study.correct(bad, effect=0.1, reason="a digit")
     run(study, people)
     assert check(study.log())["events"] == len(study.log())
+
+
+def test_a_winner_that_came_back_is_named_though_the_bets_against_it_stand() -> None:
+    """Those who led before lead no more, so that what they won is never lost again: only the others must be refuted."""
+    lines = Problem(tuple(Arm(x, 0.3, 1.5) for x in "ABC"), 1.0, "linear", Noise("gaussian", 1.0), delta=0.1)
+    study, out = Study.create("sqlite://", "s", lines, seed=1, watch="warn", blocks=True), False
+    while open_ := study.ask():  # A reads too low and B too high until A is refuted
+        effect = {"A": 1.0 - 0.5 * (not out), "B": 0.9 + 0.2 * (not out), "C": 0.899}
+        study.tell_many(
+            {"id": a.id, "n": a.n, "effect": a.n * a.dose * effect[a.arm], "harm": a.n * a.dose} for a in open_
+        )
+        out |= bool(study.view.state.standing[0, 0])
+    assert out and study.status()["winner"] == "A" and check(study.log())["ok"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_near_enough_once_is_near_enough_while_the_winner_is_refined(seed: int) -> None:
+    lines = Problem(
+        tuple(Arm(x, 0.3, 1.0) for x in "ABC"), 1.0, "linear", Noise("gaussian", 1.0), delta=0.1, tolerance=0.1,
+        refine=0.02,
+    )  # fmt: skip
+    rng, study = (
+        np.random.default_rng(seed),
+        Study.create("sqlite://", "s", lines, seed=seed, watch="warn", blocks=True),
+    )
+    while open_ := study.ask():
+        study.tell_many(
+            {
+                "id": a.id, "n": a.n,
+                "effect": a.n * a.dose * {"A": 0.8, "B": 0.76, "C": 0.4}[a.arm] + a.n**0.5 * rng.standard_normal(),
+                "harm": a.n * a.dose * 1.2 + a.n**0.5 * rng.standard_normal(),
+            }
+            for a in open_
+        )  # fmt: skip
+    assert study.status()["ending"] in ("best-arm", "within-tolerance") and check(study.log())["ok"]

@@ -12,6 +12,8 @@ from ..problem import Problem
 from .linear_bars import Bets, binary, flat, sigmas, tolerance
 from .settle import round_down
 
+Slopes = tuple[Array, Array, Array]
+
 
 @dataclass(frozen=True)
 class Look:
@@ -26,11 +28,11 @@ class Look:
     scale: Array  # what an arm without effect would be behind by at the leader's value (and tolerance)
 
 
-def look(p: Problem, data: Bets, live: Array, before: Look | None = None) -> Look:
+def look(p: Problem, data: Bets, slopes: Slopes, live: Array, before: Look | None = None) -> Look:
     """From sums over all pulls; `live` are the arms that may still be best. With a tolerance the leader counts as
     better by that much."""
     xp, d, shift, top = array_namespace(live), live.shape[1], tolerance(p), p.limit / sigmas(p)[1]
-    theta, mu, dose = slopes(p, data)
+    theta, mu, dose = slopes
     value = theta * dose / top
     leader = leading(p, data, value, live, before)
     lead = pick(value, leader)
@@ -75,7 +77,7 @@ def effect_sigma(p: Problem, value: Array) -> Array:
     return xp.sqrt(q * (1 - q)) / sy
 
 
-def slopes(p: Problem, data: Bets) -> tuple[Array, Array, Array]:
+def slopes(p: Problem, data: Bets) -> Slopes:
     """Of effect and harm, and the dose where harm seems to reach the limit; in units of sigmas and start doses.
 
     Kept above 0 by a part of their noise; and start doses are safe, so harm there is not taken to be above the limit.

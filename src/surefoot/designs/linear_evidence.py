@@ -27,7 +27,7 @@ from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
 from .compose import Evidence
 from .linear_bars import TINY, Bets, Cells, Pulls, Rates, binary, flat, sigmas, tolerance
-from .linear_estimates import Look, look, slopes, stepped
+from .linear_estimates import Look, Slopes, look, slopes, stepped
 from .linear_wealth import Claims, Places, Reaches, above, below, infimum, refutation, taken
 from .recommend import Estimates
 from .settle import conclude, round_down
@@ -85,7 +85,7 @@ class LinearEvidence(Evidence[LinearState]):
         return LinearState(
             **first, n=xp.zeros_like(first["standing"]), dose=zero, harms=zero, data=none, own=none, led=none,
             own_shared=none, led_shared=Bets(wide, wide, wide, wide), own_rates=rates, led_rates=rates,
-            harm_at_start=zero - xp.inf, look=look(problem, none, first["standing"] == ACTIVE),
+            harm_at_start=zero - xp.inf, look=look(problem, none, slopes(problem, none), first["standing"] == ACTIVE),
             again=zero + goal(problem) + SPARE, weak=zero + xp.nan,
         )  # fmt: skip
 
@@ -98,9 +98,11 @@ class LinearEvidence(Evidence[LinearState]):
     def learn(self, state: LinearState, cohort: Cohort, outcome: Outcome) -> LinearState:
         # beyond the largest dose nothing is known: a binary harm, for one, cannot go on rising
         came = (outcome.n > 0) & (cohort.dose > 0) & (cohort.dose <= like(state.dose, state.problem.largest))
-        s = back(certify(take_in(state, came, cohort, outcome), came))
+        s = certify(take_in(state, came, cohort, outcome), came)
+        lines = slopes(s.problem, s.data)
+        s = back(s, lines)
         live = (s.standing == ACTIVE) & (s.harm_at_start <= s.problem.limit)
-        s = replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, live, state.look))
+        s = replace(s, rounds=s.rounds + 1, look=look(s.problem, s.data, lines, live, state.look))
         return judge(s, live, state.look.leader)
 
     def verdict(self, state: LinearState, verdict: Verdict) -> Verdict:
@@ -232,12 +234,13 @@ def second(s: LinearState) -> Array:
     return lost & (many * n < SECOND * xp.sum(xp.where(left, n, 0.0), axis=1, keepdims=True))
 
 
-def back(s: LinearState) -> LinearState:
+def back(s: LinearState, lines: Slopes) -> LinearState:
     """With the arms that were refuted and seem to be best after all. Lemma 6 asks for claims that were refuted once; a
     stricter rule errs less."""
-    xp, value, lost = array_namespace(s.pulls), s.look.value, (s.standing == REFUTED) & (s.found == 0)[:, None]
+    xp, lost, (theta, _, dose) = array_namespace(s.pulls), (s.standing == REFUTED) & (s.found == 0)[:, None], lines
     if not bool(xp.any(lost)):
         return s
+    value = theta * dose
     best = xp.max(xp.where(s.standing == ACTIVE, value, -xp.inf), axis=1, keepdims=True)
     return replace(s, standing=xp.where(lost & (value > best), ACTIVE, s.standing))
 

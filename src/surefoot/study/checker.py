@@ -468,8 +468,9 @@ class Record:
         need(not no, "; ".join(no))
 
     def conclude(self, ending: Data) -> None:
-        """Raises where an ending does not follow. `after` which cohort it did, and after which an arm was `out`: what
-        was proved then stays so. `withheld`: the arms whose start dose seems not to be safe, so that none is named."""
+        """Raises where an ending does not follow. `after` which cohort it did, and after which an arm was `out`, or
+        within the tolerance of the one named: what was proved then stays so. `withheld`: the arms whose start dose
+        seems not to be safe, so that none is named."""
         kind, winner, after, out = (ending[key] for key in ("ending", "winner", "after", "out"))
         theorem, names, pulls = self._fresh(), [arm.name for arm in self.theorem.arms], 0.0
         held, tolerated = ending.get("withheld", []), winner if kind == "within-tolerance" else None
@@ -487,7 +488,8 @@ class Record:
             theorem.take(given)
             pulls += sum(came[0] for came in given.came.values())
             for arm in (arm for arm, when in enumerate(out) if when == given.number):
-                need(theorem.out(arm), names[arm], "was not out after cohort", given.number)
+                far = not theorem.out(arm) and (tolerated is None or not theorem.out(arm, tolerated))
+                need(not far, names[arm], "was not out after cohort", given.number)
                 doubted |= {arm} if theorem.harmful(arm) else set()
         need(set(held) <= doubted, "nothing is known of the starts withheld")
         need(not named or watched <= set(held), "an arm is named, and a watch says that a start dose is not safe")
@@ -496,8 +498,7 @@ class Record:
             need(spent, f"the budget is not spent by {pulls:,.0f} readings")
         if winner is not None:
             for shown in (theorem, self.theorem):  # then, and now
-                worse = shown.harmful(winner) or (tolerated is None and shown.refuted(winner, None))
-                need(not worse and not out[winner], names[winner], "is named, and was shown not to be the best")
+                need(not shown.harmful(winner) and not out[winner], names[winner], "is named, and was out")
         if winner is not None or kind == "all-stopped":
             left = [arm for arm, when in enumerate(out) if arm != winner and not when]
             left = [arm for arm in left if not (theorem.out(arm) or theorem.out(arm, tolerated))]

@@ -345,15 +345,18 @@ class View(Record):
     def _ending(self) -> Follow:
         s = self.state
         winner = int(s.winner[0])
-        stood = np.stack([x.standing[0] for x in [*self.before[1 : self.done], s]])  # after every cohort
+        after = [*self.before[1 : self.done], s]  # every cohort
+        out = [out_since(stood) + 1 for stood in np.stack([x.standing[0] for x in after]).T]
+        near = out_since(np.array([int(x.winner[0]) == winner for x in after])) + 1  # all that were left
         data: dict[str, Any] = {
             "ending": ENDINGS[int(s.ending[0])],
             "after": sum(int(x.ending[0]) == RUNNING for x in self.before[: self.done]),
             "winner": winner if winner >= 0 else None,
-            "out": [when + 1 if when < len(stood) else None for when in map(out_since, stood.T)],
         }
         if self.refuted_starts and winner >= 0:
             data |= {"winner": None, "withheld": self.refuted_starts}
+        left = near if data["winner"] is not None else None
+        data["out"] = [when if when <= len(after) else None if i == winner else left for i, when in enumerate(out)]
         if no := self.unfounded(data):
             return "paused", {"by": "checker"}, f"the design concludes what the checker does not: {no}"
         return "ended", data, None

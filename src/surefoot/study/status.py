@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..designs.base import STANDINGS
+from ..designs.base import REFUTED, STANDINGS
 from ..problem import SurefootError
 from .checker import READINGS, Event, Given
 from .fold import View
@@ -26,6 +26,7 @@ TO_DO = {  # by who paused a study: what the people there can do
     "checker": "keep a backup, and give nothing more: design and checker disagree, which is a fault of the software",
 }
 
+AGAIN = "looked at again now and then, lest a mistake lasts"
 OWN = {"watch": "a watch", "size": "its size", "checker": "the checker"}  # what paused a study by itself
 
 
@@ -87,6 +88,11 @@ def check_running(view: View) -> None:
         raise Paused(f"study {view.name!r} is paused {said}. What to do: {to_do(view)}")
 
 
+def _again(view: View, given: Given, arm: int) -> bool:
+    """Whether a cohort has subjects of an arm that was refuted when it was opened."""
+    return bool(given.n[arm]) and int(view.before[given.number - 1].standing[0, arm]) == REFUTED
+
+
 def _why(view: View, given: Given, arm: int) -> str:
     it, most = view.problem.arms[arm], given.certified[arm]
     alone = "" if sum(map(bool, given.n)) > 1 else "; the only arm of its cohort: nothing guards against drift"
@@ -95,6 +101,8 @@ def _why(view: View, given: Given, arm: int) -> str:
         why = "one level above the start, which is declared safe"
     elif given.dose[arm] <= it.start or most is None:
         why = "the start dose, declared safe"
+    if _again(view, given, arm):
+        why = f"refuted, and {AGAIN}; {why}"
     return f"cohort {given.number}: {why}{alone}"
 
 
@@ -144,6 +152,7 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
         bounds = verdict.lower, verdict.upper, verdict.safe, verdict.certified
         low, high, safe, top = (float(x[0, i]) for x in bounds)
         standing = STANDINGS[int(verdict.standing[0, i])]
+        again = given is not None and standing == "refuted" and _again(view, given, i)
         counts = standing != "stopped"  # of an arm whose start looks unsafe no dose and no value means anything
         arms.append(
             {
@@ -151,13 +160,13 @@ def status(view: View, trouble: str | None) -> dict[str, Any]:
                 "standing": standing,
                 "safe": it.said(safe) if counts else None,  # the largest that is
                 "safe_is": it.safe_is(safe) if counts else None,  # declared, or shown by readings
-                "certified": it.said(top) if standing == "active" and not over else None,  # may be given
+                "certified": it.said(top) if (standing == "active" or again) and not over else None,  # may be given
                 "lower": low if counts and math.isfinite(low) else None,
                 "upper": high if counts and math.isfinite(high) else None,
                 "pulls": sum(row["n"] for row in by[i]),
                 "open": sum(not view.complete(s) for s, a in given.subjects() if a == i) if given else 0,
                 "dose": it.said(given.dose[i]) if given and given.n[i] else None,
-                "why": verdict.reason(i),
+                "why": verdict.reason(i) + f"; {AGAIN}" * again,
             }
         )
     end = view.concluded
