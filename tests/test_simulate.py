@@ -12,7 +12,7 @@ import pytest
 
 from surefoot import Design, SurefootError, case, make, simulate
 from surefoot.designs.base import BEST_ARM, BUDGET_SPENT, ENDINGS, RUNNING
-from surefoot.simulate import DOSE_BINS, Result
+from surefoot.simulate import DOSE_BINS, Going, Result, Run, simulate_all
 
 LINEAR, MONOTONIC = make("safebai-linear"), make("safebai-monotonic")
 
@@ -48,6 +48,26 @@ def test_workers_do_not_matter() -> None:
     for f in fields(traces[0]):
         if f.name != "verdict":
             np.testing.assert_array_equal(*(getattr(trace, f.name) for trace in traces))
+
+
+def test_a_run_is_cut_wide_while_others_keep_the_workers_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of a second would hold 256 trials, and one as wide as is best 4,096; the numbers are the same."""
+    made = [case("random-linear", instance=k) for k in range(6)]
+    runs = [Run(*it, make("safebai-linear"), 3000, seed=1) for it in made]
+    alone = [it.pulls for it in simulate_all(runs, progress=False)]
+    monkeypatch.setattr(sys.modules[Going.__module__], "SECONDS", 1e-6)
+    sizes = []
+    job = Going.job
+
+    def noted(self: Going, *of: Any) -> Any:
+        sizes.append((one := job(self, *of)).trials)
+        return one
+
+    monkeypatch.setattr(Going, "job", noted)
+    both = simulate_all(runs, workers=2, progress=False)
+    assert max(sizes) > 2000, "what is left of a run after its first part"
+    for one, two in zip(alone, both, strict=True):
+        np.testing.assert_array_equal(one, two.pulls)
 
 
 def test_more_trials_go_on_from_fewer() -> None:
