@@ -258,11 +258,12 @@ def test_agrees_on_random_studies(name: str) -> None:
 
 
 def agree(name: str, seed: int, most: int = 150) -> int:
-    """Through a study of about so many readings; returns how many cohorts it had. Kinds of readings, a tolerance, and
-    whether effects may come late go by the seed."""
+    """Through a study of about so many readings; returns how many cohorts it had. Kinds of readings, a tolerance,
+    whether the winner is refined and whether effects may come late go by the seed."""
     design, binary = make(name), seed % 2 == 1
     ours = isinstance(design, Composed)
     p = problem(design.shape, sigma=0.1, binary=binary, **({"tolerance": 0.2} if seed % 4 > 1 else {}))
+    p = p.but(refine=0.2) if seed % 5 > 2 and design.shape != "levels" else p
     if ours and not binary and seed % 3 == 1:
         p = p.but(noise=Noise("gaussian-guess", 0.15))
     pipeline = 3 if ours and seed % 3 == 2 else 1
