@@ -39,7 +39,8 @@ EASE = 0.7  # and none before this part of what is missing has come
 LARGEST = 1e50  # a stake beyond it is none, nor one below its inverse
 BLOCK = 2**14  # claims that are looked at together, so that memory is bounded
 FEW = 400  # claims: so many are looked at as one, though most need less work than others
-SECOND = 0.01  # of the pulls of those left, for an arm that was refuted: it comes back where it seems best after all
+SECOND = 0.015  # of the pulls of those left, for an arm that was refuted, which comes back if it may well be best:
+HOPE = 2.0  # with so many standard errors in its favour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,14 +236,15 @@ def second(s: LinearState) -> Array:
 
 
 def back(s: LinearState, lines: Slopes) -> LinearState:
-    """With the arms that were refuted and seem to be best after all. Lemma 6 asks for claims that were refuted once; a
+    """With the arms that were refuted and may well be best after all. Lemma 6 asks for claims that were refuted once; a
     stricter rule errs less."""
-    xp, lost, (theta, _, dose) = array_namespace(s.pulls), (s.standing == REFUTED) & (s.found == 0)[:, None], lines
+    xp, lost, (theta, mu, dose) = array_namespace(s.pulls), (s.standing == REFUTED) & (s.found == 0)[:, None], lines
     if not bool(xp.any(lost)):
         return s
     value = theta * dose
     best = xp.max(xp.where(s.standing == ACTIVE, value, -xp.inf), axis=1, keepdims=True)
-    return replace(s, standing=xp.where(lost & (value > best), ACTIVE, s.standing))
+    error = dose * xp.sqrt((1 + (theta / mu) ** 2) / xp.where(s.data.v > 0, s.data.v, 1e-12))
+    return replace(s, standing=xp.where(lost & (value + HOPE * error > best), ACTIVE, s.standing))
 
 
 def goal(p: Problem) -> float:
