@@ -212,7 +212,7 @@ def test_an_arm_that_was_refuted_may_come_back_and_win(monkeypatch: pytest.Monke
     asked = problem(sigma=0.3)
     truth = Scenario(tuple(Linear(x) for x in (1.0, 0.9, 0.85)), (Linear(0.7),) * 3)
     study, people, stood = Study.create("sqlite://", "s", asked, seed=1, watch="warn"), Subjects(asked, truth), [ACTIVE]
-    bad = None
+    bad = ""
     while open_ := study.ask():
         rows = people.rows(open_)
         for a, row in zip(open_, rows, strict=True):
