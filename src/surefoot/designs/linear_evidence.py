@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from array_api_compat import is_numpy_array
 
-from ..arrays import Array, Chosen, array_namespace, clip, device, floats, like, replace, rows
+from ..arrays import Array, Chosen, array_namespace, clip, device, floats, last, like, replace, rows
 from ..bounds import ANY, CONTRAST, radius, rate_lower, rate_upper, slope_upper
 from ..problem import Problem
 from .base import ACTIVE, REFUTED, Cohort, Outcome, State, Verdict, blank
@@ -229,22 +229,25 @@ def harm_slopes(s: LinearState, came: Chosen) -> tuple[Array, Array]:
 
 def second(s: LinearState) -> Array:
     """Refuted arms with so few pulls that they are to be looked at again, before anything is found."""
-    xp, n, lost = array_namespace(s.pulls), floats(s.n), (s.standing == REFUTED) & (s.found == 0)[:, None]
-    left = s.standing == ACTIVE
-    many = xp.sum(xp.astype(left, xp.float64), axis=1, keepdims=True)
-    return lost & (many * n < SECOND * xp.sum(xp.where(left, n, 0.0), axis=1, keepdims=True))
+    xp, lost, left = array_namespace(s.pulls), (s.standing == REFUTED) & (s.found == 0)[:, None], s.standing == ACTIVE
+    if not bool(xp.any(lost)):
+        return lost
+    n, many = (xp.sum(last(xp.astype(x, xp.float64)), axis=0) for x in (xp.where(left, s.n, 0), left))
+    return lost & (s.n < (SECOND * n / xp.maximum(many, like(n, 1.0)))[:, None])
 
 
 def back(s: LinearState, lines: Slopes) -> LinearState:
-    """With the arms that were refuted and may well be best after all. Lemma 6 asks for claims that were refuted once; a
-    stricter rule errs less."""
-    xp, lost, (theta, mu, dose) = array_namespace(s.pulls), (s.standing == REFUTED) & (s.found == 0)[:, None], lines
-    if not bool(xp.any(lost)):
+    """With the arms that were refuted and may well be best after all: by HOPE errors. Lemma 6 asks for claims that were
+    refuted once; a stricter rule errs less."""
+    xp, lost, d = array_namespace(s.pulls), Chosen((s.standing == REFUTED) & (s.found == 0)[:, None]), s.n.shape[1]
+    if lost.count == 0:
         return s
-    value = theta * dose
-    best = xp.max(xp.where(s.standing == ACTIVE, value, -xp.inf), axis=1, keepdims=True)
-    error = dose * xp.sqrt((1 + (theta / mu) ** 2) / xp.where(s.data.v > 0, s.data.v, 1e-12))
-    return replace(s, standing=xp.where(lost & (value + HOPE * error > best), ACTIVE, s.standing))
+    theta, _, dose = lines
+    best = xp.max(last(xp.where(s.standing == ACTIVE, theta * dose, -xp.inf)), axis=0)
+    theta, mu, dose, v = (lost.rows(x) for x in (*lines, s.data.v))
+    gap = xp.maximum(xp.take(best, lost.index // d) / dose - theta, 0.0 * theta)
+    may = (gap * mu) ** 2 * v < HOPE**2 * (mu**2 + theta**2)
+    return replace(s, standing=lost.put(s.standing, xp.where(may, ACTIVE, REFUTED)))
 
 
 def goal(p: Problem) -> float:
