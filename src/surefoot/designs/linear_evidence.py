@@ -232,8 +232,9 @@ def second(s: LinearState) -> Array:
     xp, lost, left = array_namespace(s.pulls), (s.standing == REFUTED) & (s.found == 0)[:, None], s.standing == ACTIVE
     if not bool(xp.any(lost)):
         return lost
-    n, many = (xp.sum(last(xp.astype(x, xp.float64)), axis=0) for x in (xp.where(left, s.n, 0), left))
-    return lost & (s.n < (SECOND * n / xp.maximum(many, like(n, 1.0)))[:, None])
+    n = floats(s.n)
+    of, many = (xp.sum(last(x), axis=0) for x in (xp.where(left, n, 0.0), xp.astype(left, xp.float64)))
+    return lost & (n < (SECOND * of / xp.maximum(many, like(of, 1.0)))[:, None])
 
 
 def back(s: LinearState, lines: Slopes) -> LinearState:
@@ -247,7 +248,7 @@ def back(s: LinearState, lines: Slopes) -> LinearState:
     theta, mu, dose, v = (lost.rows(x) for x in (*lines, s.data.v))
     gap = xp.maximum(xp.take(best, lost.index // d) / dose - theta, 0.0 * theta)
     may = (gap * mu) ** 2 * v < HOPE**2 * (mu**2 + theta**2)
-    return replace(s, standing=lost.put(s.standing, xp.where(may, ACTIVE, REFUTED)))
+    return replace(s, standing=lost.put(s.standing, xp.where(may, ACTIVE, lost.rows(s.standing))))
 
 
 def goal(p: Problem) -> float:
