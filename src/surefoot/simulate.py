@@ -172,7 +172,7 @@ def simulate_all(
     try:
         while True:
             while len(flying) < team.slots and (one := _next(going, team.slots)):
-                others = sum(not it.complete and it.at < it.run.trials for it in going) - 1
+                others = sum(it.at < it.run.trials for it in going) - 1
                 job = one.job(team.hands, len(going), others)
                 busy[:] = [(one, job.first)]
                 flying[team.submit(job)] = one, job

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Arm, Noise, Problem, Scenario, case, simulate
-from surefoot.designs.base import STOPPED, Cohort, Outcome
+from surefoot.designs.base import ACTIVE, REFUTED, STOPPED, Cohort, Outcome
 from surefoot.designs.compose import Policy
 from surefoot.designs.linear_bars import sigmas
-from surefoot.designs.linear_evidence import CAP, LinearEvidence, claimed
+from surefoot.designs.linear_evidence import CAP, LinearEvidence, claimed, second
 from surefoot.designs.linear_wealth import SHARED, wealth
 from surefoot.designs.surefoot import SurefootLinear
 from surefoot.scenario import Linear
@@ -217,3 +217,14 @@ def test_intervals_hold_together_with_the_doses(kind: str) -> None:
         effect = scenario.effects(v.safe)
         bad |= ((v.effect_lower > effect) | (v.effect_upper < effect)).any(axis=1)
     assert bad.sum() <= failures_allowed(60, 0.5, 10)
+
+
+def test_nobody_looks_again_at_an_arm_whose_start_dose_is_over_the_limit() -> None:
+    p, _ = case("paper-linear", 3)
+    state = DESIGN.start(p)
+    state = replace(state, standing=np.array([[REFUTED, ACTIVE, REFUTED]]), n=np.array([[4, 4000, 4]]))
+    assert second(state).tolist() == [[True, False, True]]
+    state = replace(state, harm_at_start=np.array([[2 * p.limit, 0.0, 0.0]]))
+    assert second(state).tolist() == [[False, False, True]]
+    cohort = DESIGN.ask(state, np.zeros((1, 0)))
+    assert cohort.n[0, 0] == 0 and cohort.n[0, 2] > 0
