@@ -240,7 +240,7 @@ def test_a_winner_that_came_back_is_named_though_the_bets_against_it_stand() -> 
     assert out and study.status()["winner"] == "A" and check(study.log())["ok"]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 4])
+@pytest.mark.parametrize("seed", [0, 1, 3])
 def test_near_enough_once_is_near_enough_while_the_winner_is_refined(seed: int) -> None:
     lines = Problem(
         tuple(Arm(x, 0.3, 1.0) for x in "ABC"), 1.0, "linear", Noise("gaussian", 1.0), delta=0.1, tolerance=0.1,

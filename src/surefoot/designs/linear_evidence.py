@@ -228,8 +228,8 @@ def harm_slopes(s: LinearState, came: Chosen) -> tuple[Array, Array]:
 
 
 def second(s: LinearState) -> Array:
-    """Refuted arms with so few pulls that they are to be looked at again, before anything is found; none whose start dose
-    was shown to be above the limit."""
+    """Refuted arms with so few pulls that they are to be looked at again, before anything is found; none whose start
+    dose was shown to be above the limit."""
     xp, left = array_namespace(s.pulls), s.standing == ACTIVE
     lost = (s.standing == REFUTED) & (s.found == 0)[:, None] & (s.harm_at_start <= s.problem.limit)
     if not bool(xp.any(lost)):
